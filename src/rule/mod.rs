@@ -1,0 +1,2 @@
+mod outcome;
+pub use outcome::{AttemptOutcome, TransportError};
