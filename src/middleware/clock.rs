@@ -1,0 +1,57 @@
+//! The only file that reads a clock, sets a timer or draws a random number.
+//!
+//! Everything else takes time and chance as values; `clippy.toml` bans the rest.
+
+use std::future::Future;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::{Instant, Timeout};
+
+/// The moment, on tokio's monotonic clock (which a test can pause).
+pub(crate) fn now() -> Instant {
+    #[allow(clippy::disallowed_methods)] // the one place
+    Instant::now()
+}
+
+/// The time of day, for HTTP dates.
+pub(crate) fn wall_clock() -> SystemTime {
+    #[allow(clippy::disallowed_methods)] // the one place
+    SystemTime::now()
+}
+
+/// The moment `duration` from now; `None` where the clock cannot hold it, which is never reached.
+pub(crate) fn after(duration: Duration) -> Option<Instant> {
+    now().checked_add(duration)
+}
+
+/// The moment `wait` after `moment`; one that the clock cannot hold is put thirty years off.
+pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
+    moment.checked_add(wait).or_else(|| moment.checked_add(FAR)).unwrap_or(moment)
+}
+
+/// Sleeps until `wake`; one that has passed costs no timer.
+pub(crate) async fn sleep_until(wake: Instant) {
+    if now() < wake {
+        #[allow(clippy::disallowed_methods)] // the one place
+        tokio::time::sleep_until(wake).await;
+    }
+}
+
+/// Runs `future` until `end` at the longest; it is polled first, so what is ready costs no wait.
+pub(crate) fn timeout_at<F: Future>(end: Instant, future: F) -> Timeout<F> {
+    #[allow(clippy::disallowed_methods)] // the one place
+    tokio::time::timeout_at(end, future)
+}
+
+/// A jitter sample in [0, 1).
+pub(crate) fn random() -> f64 {
+    #[allow(clippy::disallowed_methods)] // the one place
+    rand::random()
+}
+
+/// 128 random bits, for an idempotency key.
+pub(crate) fn random_key() -> u128 {
+    #[allow(clippy::disallowed_methods)] // the one place
+    rand::random()
+}

@@ -1,0 +1,152 @@
+//! Who is told of retries while they happen.
+
+use std::time::Duration;
+
+use http::Method;
+
+use super::report::{AttemptResult, RetryLabel};
+use crate::rule::{StopReason, WaitSource};
+
+/// Is told of every retry before its wait, and of every failed send that is given up.
+///
+/// Both methods do nothing by default. They are called inside the send, so a slow one holds up that
+/// send (and the worker thread it runs on), and one that panics takes down that send and no other:
+/// hand work on instead of doing it here.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::atomic::{AtomicU64, Ordering};
+/// use std::sync::Arc;
+/// use reqwest_retry_rules::{RetryEvent, RetryObserver, RetryPolicy, RetryRule};
+///
+/// #[derive(Default)]
+/// struct Retries(AtomicU64);
+///
+/// impl RetryObserver for Retries {
+///     fn on_retry(&self, _event: &RetryEvent<'_>) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let retries = Arc::new(Retries::default());
+/// let policy = RetryPolicy::from(RetryRule::transient()).observer(retries.clone());
+/// # let _ = policy;
+/// ```
+pub trait RetryObserver: Send + Sync + 'static {
+    /// A retry was decided and its wait begins.
+    fn on_retry(&self, event: &RetryEvent<'_>) {
+        let _ = event;
+    }
+
+    /// A failed send is given up: what is in hand goes back to the caller.
+    fn on_stop(&self, event: &StopEvent<'_>) {
+        let _ = event;
+    }
+}
+
+impl<O: RetryObserver + ?Sized> RetryObserver for std::sync::Arc<O> {
+    fn on_retry(&self, event: &RetryEvent<'_>) {
+        (**self).on_retry(event);
+    }
+
+    fn on_stop(&self, event: &StopEvent<'_>) {
+        (**self).on_stop(event);
+    }
+}
+
+/// A retry that was decided, before its wait.
+#[derive(Clone, Copy, Debug)]
+pub struct RetryEvent<'a> {
+    pub(crate) call: CallFacts<'a>,
+    pub(crate) retry: u32,
+    pub(crate) result: AttemptResult,
+    pub(crate) wait: Duration,
+    pub(crate) source: WaitSource,
+}
+
+impl<'a> RetryEvent<'a> {
+    /// The number of the retry to come: 1 for the first.
+    pub fn retry(&self) -> u32 {
+        self.retry
+    }
+
+    /// What the attempt before it came to.
+    pub fn result(&self) -> AttemptResult {
+        self.result
+    }
+
+    /// The wait that begins now, in whole milliseconds.
+    pub fn wait(&self) -> Duration {
+        self.wait
+    }
+
+    /// Where the wait came from.
+    pub fn wait_source(&self) -> WaitSource {
+        self.source
+    }
+}
+
+/// A failed send that is given up.
+#[derive(Clone, Copy, Debug)]
+pub struct StopEvent<'a> {
+    pub(crate) call: CallFacts<'a>,
+    pub(crate) attempts: u32,
+    pub(crate) result: Option<AttemptResult>,
+    pub(crate) reason: StopReason,
+}
+
+impl<'a> StopEvent<'a> {
+    /// How many attempts were made.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// What the last attempt came to; `None` where the time was over before the first.
+    pub fn result(&self) -> Option<AttemptResult> {
+        self.result
+    }
+
+    /// Why no further attempt is made.
+    pub fn reason(&self) -> StopReason {
+        self.reason
+    }
+}
+
+/// What both events say of the call. Never a query string, user info or the value of a header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CallFacts<'a> {
+    pub(crate) method: &'a Method,
+    pub(crate) host: Option<&'a str>,
+    pub(crate) label: Option<&'a RetryLabel>,
+    pub(crate) elapsed: Duration,
+}
+
+macro_rules! call_facts {
+    ($event:ident) => {
+        impl<'a> $event<'a> {
+            /// The method of the request.
+            pub fn method(&self) -> &'a Method {
+                self.call.method
+            }
+
+            /// The host of the request's URL.
+            pub fn host(&self) -> Option<&'a str> {
+                self.call.host
+            }
+
+            /// The name that the caller gave the call.
+            pub fn label(&self) -> Option<&'a RetryLabel> {
+                self.call.label
+            }
+
+            /// How long the send has taken so far, attempts and waits together.
+            pub fn elapsed(&self) -> Duration {
+                self.call.elapsed
+            }
+        }
+    };
+}
+
+call_facts!(RetryEvent);
+call_facts!(StopEvent);

@@ -1,0 +1,557 @@
+//! A rule, and with it what is not data: closures, budgets, observers, limits of this process.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderName, Method};
+use reqwest::Response;
+use reqwest_middleware::Error;
+
+use super::budget::RetryBudget;
+use super::clock;
+use super::head::ResponseHead;
+use super::observer::RetryObserver;
+use crate::rule::{Methods, RetryRule, TransportError};
+
+/// How much of a refused response is read by default while the wait runs: 64 KiB.
+const DRAIN_LIMIT: usize = 64 * 1024;
+
+/// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
+///
+/// `RetryPolicy::from(rule)` changes nothing about the rule; each setter is named for what it sets.
+/// A copy is cheap and shares the rule, the closures and the budget.
+///
+/// # Defaults
+///
+/// | setter | default |
+/// | --- | --- |
+/// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`retry_failures_if`](Self::retry_failures_if) | nothing is asked |
+/// | [`total_timeout`](Self::total_timeout), [`attempt_timeout`](Self::attempt_timeout) | none |
+/// | [`budget`](Self::budget) | [`RetryBudget::default`]: 20 % and 10 retries a second for each origin |
+/// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
+/// | [`drain_limit`](Self::drain_limit) | 64 KiB |
+/// | [`complete_body`](Self::complete_body) | 0 bytes: off |
+/// | [`observer`](Self::observer) | none |
+/// | [`jitter_source`](Self::jitter_source), [`wall_clock`](Self::wall_clock) | the thread's random generator, the system's clock |
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{Methods, RetryMiddleware, RetryPolicy, RetryRule};
+///
+/// let policy = RetryPolicy::from(RetryRule::transient())
+///     .retry_if(Methods::Idempotent, |head| {
+///         head.status() == 403 && head.headers().get("x-ratelimit-remaining").is_some_and(|left| left == "0")
+///     })
+///     .total_timeout(Duration::from_secs(20));
+/// assert_eq!(policy.rule(), &RetryRule::transient());
+/// let middleware = RetryMiddleware::new(policy);
+/// # let _ = middleware;
+/// ```
+#[derive(Clone)]
+pub struct RetryPolicy {
+    rule: Arc<RetryRule>,
+    settings: Arc<Settings>,
+}
+
+#[derive(Clone)]
+struct Settings {
+    conditions: Vec<Condition>,
+    server_delay: Option<Arc<DelayOf>>,
+    classify_with: Option<Arc<ClassOf>>,
+    retry_failures_if: Option<Arc<FailureTest>>,
+    total_timeout: Option<Duration>,
+    attempt_timeout: Option<Duration>,
+    budget: BudgetChoice,
+    attempt_header: Option<HeaderName>,
+    idempotency_key: Option<HeaderName>,
+    drain_limit: usize,
+    complete_body: usize,
+    observers: Vec<Arc<dyn RetryObserver>>,
+    jitter_source: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
+    wall_clock: Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>,
+}
+
+type HeadTest = dyn Fn(&ResponseHead<'_>) -> bool + Send + Sync;
+type DelayOf = dyn Fn(&ResponseHead<'_>) -> Option<Duration> + Send + Sync;
+type ClassOf = dyn Fn(&Error) -> Option<TransportError> + Send + Sync;
+type FailureTest = dyn Fn(&TransportError) -> bool + Send + Sync;
+
+#[derive(Clone)]
+struct Condition {
+    methods: Methods,
+    holds: Arc<HeadTest>,
+}
+
+/// A budget that was set replaces the one further out; the one that every policy starts with does
+/// not.
+#[derive(Clone)]
+enum BudgetChoice {
+    Unset(RetryBudget),
+    Set(RetryBudget),
+    Off,
+}
+
+impl From<RetryRule> for RetryPolicy {
+    fn from(rule: RetryRule) -> Self {
+        Self::from(Arc::new(rule))
+    }
+}
+
+impl From<Arc<RetryRule>> for RetryPolicy {
+    fn from(rule: Arc<RetryRule>) -> Self {
+        let settings = Settings {
+            conditions: Vec::new(),
+            server_delay: None,
+            classify_with: None,
+            retry_failures_if: None,
+            total_timeout: None,
+            attempt_timeout: None,
+            budget: BudgetChoice::Unset(RetryBudget::default()),
+            attempt_header: None,
+            idempotency_key: None,
+            drain_limit: DRAIN_LIMIT,
+            complete_body: 0,
+            observers: Vec::new(),
+            jitter_source: None,
+            wall_clock: None,
+        };
+        Self { rule, settings: Arc::new(settings) }
+    }
+}
+
+impl RetryPolicy {
+    /// The rule.
+    pub fn rule(&self) -> &RetryRule {
+        &self.rule
+    }
+
+    /// Also retries a response for which `test` holds, where the method is one of `methods`.
+    ///
+    /// It is asked of a response whose status is in none of the rule's `statuses`, whatever that
+    /// status is, 2xx included. Where several are set, of those that hold the first that allows the
+    /// method decides. It sees the head alone: a body is not read to decide.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{Methods, RetryPolicy, RetryRule};
+    ///
+    /// // A status that means "not there yet" with one service.
+    /// let policy = RetryPolicy::from(RetryRule::transient())
+    ///     .retry_if(Methods::Idempotent, |head| head.status() == 202);
+    /// # let _ = policy;
+    /// ```
+    pub fn retry_if(
+        self,
+        methods: Methods,
+        test: impl Fn(&ResponseHead<'_>) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|s| s.conditions.push(Condition { methods, holds: Arc::new(test) }))
+    }
+
+    /// Reads the wait that a refused response asks for where no header of the rule's says it.
+    ///
+    /// What it returns counts as what the server asks: before every header, under the rule's cap,
+    /// role and spread. `None` leaves it to the headers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).server_delay(|head| {
+    ///     let minutes = head.headers().get("x-retry-in-minutes")?.to_str().ok()?.parse().ok()?;
+    ///     Some(Duration::from_secs(60).saturating_mul(minutes))
+    /// });
+    /// # let _ = policy;
+    /// ```
+    pub fn server_delay(
+        self,
+        delay: impl Fn(&ResponseHead<'_>) -> Option<Duration> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|s| s.server_delay = Some(Arc::new(delay)))
+    }
+
+    /// Classifies errors before [`classify`](crate::classify) does; `None` leaves it to that.
+    ///
+    /// Whoever names an unsent class vouches that nothing was processed. After a tracked redirect
+    /// no class counts as unsent, this one neither.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule, TransportError};
+    ///
+    /// // An error of a signing middleware further in, which never got as far as sending.
+    /// # #[derive(Debug)] struct NoCredentials;
+    /// # impl std::fmt::Display for NoCredentials {
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("none") }
+    /// # }
+    /// # impl std::error::Error for NoCredentials {}
+    /// let policy = RetryPolicy::from(RetryRule::transient()).classify_with(|error| match error {
+    ///     reqwest_middleware::Error::Middleware(error) if error.is::<NoCredentials>() => {
+    ///         Some(TransportError::Connect)
+    ///     }
+    ///     _ => None,
+    /// });
+    /// # let _ = policy;
+    /// ```
+    pub fn classify_with(
+        self,
+        classify: impl Fn(&Error) -> Option<TransportError> + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|s| s.classify_with = Some(Arc::new(classify)))
+    }
+
+    /// Retries only those transport failures for which `test` holds: it may refuse one that the
+    /// rule allows, with [`StopReason::NotRetryable`](crate::StopReason::NotRetryable), and never
+    /// allows one that the rule refuses.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule, TransportError};
+    ///
+    /// // Only timeouts.
+    /// let policy = RetryPolicy::from(RetryRule::transient())
+    ///     .retry_failures_if(TransportError::is_timeout);
+    /// # let _ = policy;
+    /// ```
+    pub fn retry_failures_if(
+        self,
+        test: impl Fn(&TransportError) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|s| s.retry_failures_if = Some(Arc::new(test)))
+    }
+
+    /// Bounds the whole send, waits and attempts together, up to the response's head (or to the end
+    /// of its body where [`complete_body`](Self::complete_body) reads it).
+    ///
+    /// No wait that would outlast it is begun
+    /// ([`StopReason::Budget`](crate::StopReason::Budget)); an attempt in flight when it runs out is
+    /// ended with [`RetryError::TotalTimeout`](crate::RetryError::TotalTimeout). Zero sends nothing.
+    /// A [`TotalTimeout`](crate::TotalTimeout) or [`Deadline`](crate::Deadline) of the request or
+    /// the task can only make it shorter.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient())
+    ///     .attempt_timeout(Duration::from_secs(5))
+    ///     .total_timeout(Duration::from_secs(12));
+    /// # let _ = policy;
+    /// ```
+    pub fn total_timeout(self, timeout: Duration) -> Self {
+        self.with(|s| s.total_timeout = Some(timeout))
+    }
+
+    /// Bounds each attempt: reqwest's per-request timeout is set to the smaller of this and the
+    /// request's own.
+    ///
+    /// Like reqwest's it goes on over the reading of the body, and it takes the place of the
+    /// client's own timeout, which a middleware cannot read. It starts again with each attempt.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).attempt_timeout(Duration::from_secs(5));
+    /// # let _ = policy;
+    /// ```
+    pub fn attempt_timeout(self, timeout: Duration) -> Self {
+        self.with(|s| s.attempt_timeout = Some(timeout))
+    }
+
+    /// Limits the retries of each origin with `budget` in place of the default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{RetryBudget, RetryPolicy, RetryRule};
+    ///
+    /// // One retry for ten answers, and two a second besides, counted over 30 seconds.
+    /// let budget = RetryBudget::new(Duration::from_secs(30), 2, 100)?;
+    /// let policy = RetryPolicy::from(RetryRule::transient()).budget(budget);
+    /// # let _ = policy;
+    /// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
+    /// ```
+    pub fn budget(self, budget: RetryBudget) -> Self {
+        self.with(|s| s.budget = BudgetChoice::Set(budget))
+    }
+
+    /// Retries without a budget.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).no_budget();
+    /// # let _ = policy;
+    /// ```
+    pub fn no_budget(self) -> Self {
+        self.with(|s| s.budget = BudgetChoice::Off)
+    }
+
+    /// Sends the number of the retry in this header, on retries only, unless the caller set it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let header = http::HeaderName::from_static("x-retry-count");
+    /// let policy = RetryPolicy::from(RetryRule::transient()).attempt_header(header);
+    /// # let _ = policy;
+    /// ```
+    pub fn attempt_header(self, header: HeaderName) -> Self {
+        self.with(|s| s.attempt_header = Some(header))
+    }
+
+    /// Sends a random key in this header with each request of a method that is not idempotent, and
+    /// counts such a request as idempotent.
+    ///
+    /// The key is 128 random bits in hexadecimal, the same on every attempt of one send; one that
+    /// the caller set is kept. **Whoever sets this vouches that the service honours the key**: a
+    /// service that ignores it may process a POST twice. [`ReplaySafe`](crate::ReplaySafe) says
+    /// otherwise for one request.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let header = http::HeaderName::from_static("idempotency-key");
+    /// let policy = RetryPolicy::from(RetryRule::transient()).idempotency_key(header);
+    /// # let _ = policy;
+    /// ```
+    pub fn idempotency_key(self, header: HeaderName) -> Self {
+        self.with(|s| s.idempotency_key = Some(header))
+    }
+
+    /// Reads at most this many bytes of a refused HTTP/1.1 response while the wait runs, so that
+    /// its connection is used again. Zero reads nothing.
+    ///
+    /// Bytes are counted as they come out of reqwest, after decoding. A body that says it is longer
+    /// is not begun, and the reading ends with the wait, though it is given at least 20 ms where
+    /// the limits allow: a new connection costs as much.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).drain_limit(1024 * 1024);
+    /// # let _ = policy;
+    /// ```
+    pub fn drain_limit(self, bytes: usize) -> Self {
+        self.with(|s| s.drain_limit = bytes)
+    }
+
+    /// Reads the body of a successful response inside the attempt, up to this many bytes, so that a
+    /// body that breaks off can be retried. Zero, the default, reads nothing.
+    ///
+    /// A longer body streams on as usual, with nothing lost. Where a body broke off and is not
+    /// retried, the response comes back with a body that yields the part that was read and then the
+    /// error. `text/event-stream` and protocol upgrades are left alone.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).complete_body(1024 * 1024);
+    /// # let _ = policy;
+    /// ```
+    pub fn complete_body(self, bytes: usize) -> Self {
+        self.with(|s| s.complete_body = bytes)
+    }
+
+    /// Tells `observer` of each retry and each stop, after those that were set before.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryObserver, RetryPolicy, RetryRule, StopEvent};
+    ///
+    /// struct Print;
+    ///
+    /// impl RetryObserver for Print {
+    ///     fn on_stop(&self, event: &StopEvent<'_>) {
+    ///         eprintln!("{} given up: {}", event.method(), event.reason());
+    ///     }
+    /// }
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).observer(Print);
+    /// # let _ = policy;
+    /// ```
+    pub fn observer(self, observer: impl RetryObserver) -> Self {
+        self.with(|s| s.observers.push(Arc::new(observer)))
+    }
+
+    /// Draws jitter from `source` in place of the thread's random generator: a number in [0, 1).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// // A test that wants the same waits each time.
+    /// let policy = RetryPolicy::from(RetryRule::transient()).jitter_source(|| 0.5);
+    /// # let _ = policy;
+    /// ```
+    pub fn jitter_source(self, source: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        self.with(|s| s.jitter_source = Some(Arc::new(source)))
+    }
+
+    /// Takes the time of day from `clock` in place of the system's, for HTTP dates in responses
+    /// that have no `Date` header of their own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::SystemTime;
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// // A test in which no time passes.
+    /// let policy = RetryPolicy::from(RetryRule::transient()).wall_clock(|| SystemTime::UNIX_EPOCH);
+    /// # let _ = policy;
+    /// ```
+    pub fn wall_clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.with(|s| s.wall_clock = Some(Arc::new(clock)))
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+        set(Arc::make_mut(&mut self.settings));
+        self
+    }
+}
+
+/// What the loop asks.
+impl RetryPolicy {
+    /// This policy with another rule.
+    pub(crate) fn with_rule(&self, rule: Arc<RetryRule>) -> Self {
+        Self { rule, settings: Arc::clone(&self.settings) }
+    }
+
+    /// The budget of this policy, which is in force in place of `outer`.
+    pub(crate) fn budget_within<'a>(&'a self, outer: &'a Self) -> Option<&'a RetryBudget> {
+        match &self.settings.budget {
+            BudgetChoice::Set(budget) => Some(budget),
+            BudgetChoice::Off => None,
+            BudgetChoice::Unset(_) => match &outer.settings.budget {
+                BudgetChoice::Set(budget) | BudgetChoice::Unset(budget) => Some(budget),
+                BudgetChoice::Off => None,
+            },
+        }
+    }
+
+    /// Whether anything here concerns a single attempt, so that a request is not passed through
+    /// even where no retry is possible.
+    pub(crate) fn concerns_one_attempt(&self) -> bool {
+        let s = &*self.settings;
+        s.total_timeout.is_some()
+            || s.attempt_timeout.is_some()
+            || s.idempotency_key.is_some()
+            || s.complete_body > 0
+    }
+
+    /// Whether a condition could allow this method.
+    pub(crate) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
+        self.settings.conditions.iter().any(|c| c.methods.allows(method, idempotent))
+    }
+
+    /// The methods of the conditions that hold: of the first that allows the method, else of the
+    /// first.
+    pub(crate) fn condition(
+        &self,
+        response: &Response,
+        method: &Method,
+        idempotent: bool,
+    ) -> Option<&Methods> {
+        let head = ResponseHead::from(response);
+        let mut held = None;
+        for condition in self.settings.conditions.iter().filter(|c| (c.holds)(&head)) {
+            if condition.methods.allows(method, idempotent) {
+                return Some(&condition.methods);
+            }
+            held = held.or(Some(&condition.methods));
+        }
+        held
+    }
+
+    pub(crate) fn delay_of(&self, response: &Response) -> Option<Duration> {
+        self.settings.server_delay.as_ref()?(&ResponseHead::from(response))
+    }
+
+    pub(crate) fn class_of(&self, error: &Error) -> Option<TransportError> {
+        self.settings.classify_with.as_ref()?(error)
+    }
+
+    pub(crate) fn refuses(&self, failure: &TransportError) -> bool {
+        self.settings.retry_failures_if.as_ref().is_some_and(|test| !test(failure))
+    }
+
+    pub(crate) fn whole_send(&self) -> Option<Duration> {
+        self.settings.total_timeout
+    }
+
+    pub(crate) fn each_attempt(&self) -> Option<Duration> {
+        self.settings.attempt_timeout
+    }
+
+    pub(crate) fn count_header(&self) -> Option<&HeaderName> {
+        self.settings.attempt_header.as_ref()
+    }
+
+    pub(crate) fn key_header(&self) -> Option<&HeaderName> {
+        self.settings.idempotency_key.as_ref()
+    }
+
+    pub(crate) fn drains(&self) -> usize {
+        self.settings.drain_limit
+    }
+
+    pub(crate) fn completes(&self) -> usize {
+        self.settings.complete_body
+    }
+
+    pub(crate) fn observers(&self) -> &[Arc<dyn RetryObserver>] {
+        &self.settings.observers
+    }
+
+    pub(crate) fn random(&self) -> f64 {
+        self.settings.jitter_source.as_ref().map_or_else(clock::random, |source| source())
+    }
+
+    pub(crate) fn time_of_day(&self) -> SystemTime {
+        self.settings.wall_clock.as_ref().map_or_else(clock::wall_clock, |clock| clock())
+    }
+}
+
+impl fmt::Debug for RetryPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let s = &*self.settings;
+        f.debug_struct("RetryPolicy")
+            .field("rule", &self.rule)
+            .field("conditions", &s.conditions.len())
+            .field("total_timeout", &s.total_timeout)
+            .field("attempt_timeout", &s.attempt_timeout)
+            .field("attempt_header", &s.attempt_header)
+            .field("idempotency_key", &s.idempotency_key)
+            .field("drain_limit", &s.drain_limit)
+            .field("complete_body", &s.complete_body)
+            .field("observers", &s.observers.len())
+            .finish_non_exhaustive()
+    }
+}

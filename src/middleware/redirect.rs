@@ -1,0 +1,62 @@
+//! Redirect tracking: what a connect error is worth once an answer has sent the request on.
+
+use reqwest::redirect::Policy;
+
+use super::in_flight;
+
+/// Wraps a redirect policy so that [`RetryMiddleware`](crate::RetryMiddleware) knows when a
+/// redirect was met.
+///
+/// reqwest reports a connection that could not be opened on a later hop exactly as one on the
+/// first: the same flags, the same sources, the original URL. Yet a POST that was answered 303 has
+/// been processed, whatever becomes of the hop. With a tracked policy such a failure is
+/// [`TransportError::AfterRedirect`](crate::TransportError::AfterRedirect) and never counts as
+/// unsent.
+///
+/// The wrapped policy decides as it would alone. Being consulted at all shows that an answer came,
+/// so a policy that stops or refuses the hop is tracked as well.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest::redirect::Policy;
+/// use reqwest_retry_rules::tracked_redirects;
+///
+/// let client = reqwest::Client::builder()
+///     .redirect(tracked_redirects(Policy::limited(3)))
+///     .retry(reqwest::retry::never());
+/// # let _ = client;
+/// ```
+pub fn tracked_redirects(policy: Policy) -> Policy {
+    Policy::custom(move |attempt| {
+        in_flight::note_redirect();
+        policy.redirect(attempt)
+    })
+}
+
+/// A fresh [`reqwest::ClientBuilder`] for use with this crate: reqwest's default redirect policy,
+/// [tracked](tracked_redirects), and reqwest's own retries switched off.
+///
+/// reqwest resends refused HTTP/2 streams by itself, up to twice a send, below every middleware;
+/// two layers that retry multiply, and the one below is seen by no report.
+///
+/// # Examples
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # rustls::crypto::ring::default_provider().install_default().ok();
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_retry_rules::{RetryMiddleware, RetryRule, client_builder};
+///
+/// let client = ClientBuilder::new(client_builder().user_agent("shop/1.0").build()?)
+///     .with(RetryMiddleware::new(RetryRule::transient()))
+///     .build();
+/// # let _ = client;
+/// # Ok(())
+/// # }
+/// ```
+pub fn client_builder() -> reqwest::ClientBuilder {
+    reqwest::Client::builder()
+        .redirect(tracked_redirects(Policy::default()))
+        .retry(reqwest::retry::never())
+}

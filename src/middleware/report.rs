@@ -1,0 +1,293 @@
+//! What a send went through, for the caller to read afterwards.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use http::{HeaderMap, StatusCode};
+
+use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
+
+/// What one attempt came to, as a report keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AttemptResult {
+    /// A response with this status.
+    Status(StatusCode),
+    /// A transport failure.
+    Failure(TransportError),
+    /// An error that is no transport failure: of a middleware further in, of the request itself,
+    /// of a redirect policy, of the caller's own body.
+    Error,
+}
+
+impl fmt::Display for AttemptResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "{}", status.as_u16()),
+            Self::Failure(failure) => failure.fmt(f),
+            Self::Error => f.write_str("an error that is no transport failure"),
+        }
+    }
+}
+
+/// One attempt of a send, and the wait that followed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRecord {
+    pub(crate) result: AttemptResult,
+    pub(crate) elapsed: Duration,
+    pub(crate) asked: Option<Duration>,
+    pub(crate) wait: Option<(Duration, WaitSource)>,
+}
+
+impl AttemptRecord {
+    /// What the attempt came to.
+    pub fn result(&self) -> AttemptResult {
+        self.result
+    }
+
+    /// How long the attempt itself took, without the wait after it.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// The wait that was begun after it, in whole milliseconds; `None` after the last attempt.
+    pub fn wait(&self) -> Option<Duration> {
+        self.wait.map(|(wait, _)| wait)
+    }
+
+    /// Where that wait came from.
+    pub fn wait_source(&self) -> Option<WaitSource> {
+        self.wait.map(|(_, source)| source)
+    }
+
+    /// How long the server asked to wait, as the rule reads it, whether or not it was done.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.asked
+    }
+}
+
+/// What a send went through: every attempt, every wait, and why it stopped.
+///
+/// It is found in the extensions of the final response and in the request's `Extensions` after a
+/// retry, and after a first attempt that failed or was refused and was not retried; for a send that
+/// ended in an error, put a [`RetryLog`] into the request's extensions. A copy costs no allocation.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RetryReport(Arc<Inner>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Inner {
+    records: Vec<AttemptRecord>,
+    stop: Option<StopReason>,
+    elapsed: Duration,
+    label: Option<RetryLabel>,
+}
+
+impl RetryReport {
+    pub(crate) fn new(
+        records: Vec<AttemptRecord>,
+        stop: Option<StopReason>,
+        elapsed: Duration,
+        label: Option<RetryLabel>,
+    ) -> Self {
+        Self(Arc::new(Inner { records, stop, elapsed, label }))
+    }
+
+    /// Every attempt in turn, the first included.
+    pub fn records(&self) -> &[AttemptRecord] {
+        &self.0.records
+    }
+
+    /// How many attempts were made, the first included. It is 0 only where the total timeout was
+    /// over before the first.
+    pub fn attempts(&self) -> u32 {
+        u32::try_from(self.0.records.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Why no further attempt was made; `None` where the last response was an answer.
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.0.stop
+    }
+
+    /// Whether a retry was wanted and none was left: the number of retries or a time limit was
+    /// used up, or the server asked for more than the rule would wait.
+    pub fn retries_exhausted(&self) -> bool {
+        self.0.stop.is_some_and(|stop| stop.retries_exhausted())
+    }
+
+    /// How long the server asked to wait with its last answer, as the rule reads it.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.records.last().and_then(AttemptRecord::retry_after)
+    }
+
+    /// How long the send took, attempts and waits together, up to the end of its last attempt.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed
+    }
+
+    /// The name that the caller gave the call.
+    pub fn label(&self) -> Option<&RetryLabel> {
+        self.0.label.as_ref()
+    }
+}
+
+impl fmt::Debug for RetryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryReport")
+            .field("records", &self.0.records)
+            .field("stop", &self.0.stop)
+            .field("elapsed", &self.0.elapsed)
+            .field("label", &self.0.label)
+            .finish()
+    }
+}
+
+/// A handle that holds the [`RetryReport`] of the last send that it went with.
+///
+/// Put a clone into the request's extensions and keep the other; it works where there is no
+/// response to read from, and after a success at once.
+///
+/// # Examples
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # rustls::crypto::ring::default_provider().install_default().ok();
+/// use reqwest_middleware::ClientBuilder;
+/// use reqwest_retry_rules::{RetryLog, RetryMiddleware, RetryRule, StopReason, client_builder};
+///
+/// # let refused = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+/// let client = ClientBuilder::new(client_builder().build()?)
+///     .with(RetryMiddleware::new(RetryRule::transient()))
+///     .build();
+/// let log = RetryLog::new();
+/// let sent = client.get(format!("http://{refused}/")).with_extension(log.clone()).send().await;
+/// assert!(sent.is_err());
+/// let report = log.report().ok_or("no report")?;
+/// assert_eq!(report.attempts(), 4);
+/// assert_eq!(report.stop_reason(), Some(StopReason::Exhausted));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct RetryLog(Arc<Mutex<Option<RetryReport>>>);
+
+impl RetryLog {
+    /// An empty handle.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The report of the last send that has ended, or `None` before one has.
+    pub fn report(&self) -> Option<RetryReport> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set(&self, report: RetryReport) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}
+
+/// A name for a call, in events and reports: `RetryLabel::from("create-invoice")`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RetryLabel(Cow<'static, str>);
+
+impl RetryLabel {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&'static str> for RetryLabel {
+    fn from(name: &'static str) -> Self {
+        Self(Cow::Borrowed(name))
+    }
+}
+
+impl From<String> for RetryLabel {
+    fn from(name: String) -> Self {
+        Self(Cow::Owned(name))
+    }
+}
+
+impl fmt::Display for RetryLabel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How many times the request has been sent before: 1 on the first retry.
+///
+/// It is in the request's `Extensions` while a retry is on its way, and absent on the first
+/// attempt, as OpenTelemetry wants its `http.request.resend_count`; a middleware further in reads
+/// it to label its spans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResendCount(pub u32);
+
+/// What one asks of a final response.
+///
+/// Implemented for [`reqwest::Response`], and for nothing else.
+pub trait ResponseExt: sealed::Sealed {
+    /// The report of the send, where there was a retry or a reason to stop.
+    fn retry_report(&self) -> Option<&RetryReport>;
+
+    /// How many attempts it took: 1 where there was no retry.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::ResponseExt;
+    ///
+    /// let response = reqwest::Response::from(http::Response::new("at once"));
+    /// assert_eq!(response.attempts(), 1);
+    /// ```
+    fn attempts(&self) -> u32;
+
+    /// How long the server asks to wait, from `retry-after-ms` or `Retry-After` (RFC 9110,
+    /// 10.2.3), whatever the status and whether or not a rule acted on it.
+    ///
+    /// A date is measured against the response's own `Date` header where that reads, else against
+    /// `now`; without either it is `None`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::ResponseExt;
+    ///
+    /// let response = http::Response::builder()
+    ///     .status(404)
+    ///     .header("retry-after", "7")
+    ///     .body("")?;
+    /// let response = reqwest::Response::from(response);
+    /// assert_eq!(response.retry_after(None), Some(Duration::from_secs(7)));
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    fn retry_after(&self, now: Option<SystemTime>) -> Option<Duration>;
+}
+
+impl ResponseExt for reqwest::Response {
+    fn retry_report(&self) -> Option<&RetryReport> {
+        self.extensions().get()
+    }
+
+    fn attempts(&self) -> u32 {
+        self.retry_report().map_or(1, RetryReport::attempts)
+    }
+
+    fn retry_after(&self, now: Option<SystemTime>) -> Option<Duration> {
+        retry_after_ms(self.headers(), answered_at(self.headers()).or(now))
+    }
+}
+
+/// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
+pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(http::header::DATE)?.to_str().ok()?).ok()
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for reqwest::Response {}
+}
