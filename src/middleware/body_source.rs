@@ -129,7 +129,10 @@ pub struct FreshBody {
 
 impl<B: Into<Body>> From<B> for FreshBody {
     fn from(body: B) -> Self {
-        Self { body: body.into(), headers: Vec::new() }
+        Self {
+            body: body.into(),
+            headers: Vec::new(),
+        }
     }
 }
 
@@ -150,7 +153,13 @@ impl FreshBody {
     /// ```
     #[must_use]
     pub fn content_length(self, bytes: u64) -> Self {
-        Self { body: Body::wrap(KnownLength { inner: self.body, left: bytes }), ..self }
+        Self {
+            body: Body::wrap(KnownLength {
+                inner: self.body,
+                left: bytes,
+            }),
+            ..self
+        }
     }
 
     /// Sets a header of the request that this body goes with, in place of the value it had.
@@ -187,12 +196,16 @@ impl HttpBody for KnownLength {
             Some(Ok(frame)) => frame,
             Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
             None if self.left == 0 => return Poll::Ready(None),
-            None => return Poll::Ready(Some(Err("the body is shorter than its source said".into()))),
+            None => {
+                return Poll::Ready(Some(Err("the body is shorter than its source said".into())));
+            }
         };
         let length = frame.data_ref().map_or(0, |data| data.len() as u64);
         match self.left.checked_sub(length) {
             Some(left) => self.left = left,
-            None => return Poll::Ready(Some(Err("the body is longer than its source said".into()))),
+            None => {
+                return Poll::Ready(Some(Err("the body is longer than its source said".into())));
+            }
         }
         Poll::Ready(Some(Ok(frame)))
     }

@@ -111,7 +111,11 @@ impl<'a> Call<'a> {
 
     /// Gives a request without a body its first, where a source is there.
     pub(crate) async fn first_body(&self, request: &mut Request) -> Result<()> {
-        let Some(source) = self.plan.body_source.as_ref().filter(|_| request.body().is_none())
+        let Some(source) = self
+            .plan
+            .body_source
+            .as_ref()
+            .filter(|_| request.body().is_none())
         else {
             return Ok(());
         };
@@ -119,7 +123,10 @@ impl<'a> Call<'a> {
         let error = match self.within(making).await {
             Some(Ok(())) => return Ok(()),
             Some(Err(source)) => RetryError::BodySource { source },
-            None => RetryError::TotalTimeout { attempts: 0, last: None },
+            None => RetryError::TotalTimeout {
+                attempts: 0,
+                last: None,
+            },
         };
         Err(Error::middleware(error))
     }
@@ -143,7 +150,11 @@ impl<'a> Call<'a> {
         let (in_hand, result, condition) = match outcome {
             Err(error) => {
                 let class = self.class_of(&error, redirected);
-                (Err(error), class.map_or(AttemptResult::Error, AttemptResult::Failure), None)
+                (
+                    Err(error),
+                    class.map_or(AttemptResult::Error, AttemptResult::Failure),
+                    None,
+                )
             }
             Ok(response) => {
                 let status = AttemptResult::Status(response.status());
@@ -161,7 +172,12 @@ impl<'a> Call<'a> {
                 }
             }
         };
-        Ended::Failed(Failed { in_hand, result, elapsed: since(begun), condition })
+        Ended::Failed(Failed {
+            in_hand,
+            result,
+            elapsed: since(begun),
+            condition,
+        })
     }
 
     /// Asks the rule, then the policy's veto, then the budget; and tells who is to be told.
@@ -212,7 +228,10 @@ impl<'a> Call<'a> {
             condition: failed.condition,
             idempotent: self.idempotent,
             // Where nothing was kept the rule has a reason of its own to stop.
-            replayable: self.replay.as_mut().is_none_or(|replay| replay.is_ready(unsent)),
+            replayable: self
+                .replay
+                .as_mut()
+                .is_none_or(|replay| replay.is_ready(unsent)),
             ..Attempt::new(&self.method)
         };
         record.asked = rule.asked(&outcome, &facts);
@@ -228,7 +247,10 @@ impl<'a> Call<'a> {
                 let Some(replay) = &self.replay else {
                     return Err(StopReason::NotReplayable);
                 };
-                if self.budget.is_some_and(|budget| !budget.withdraw(replay.url())) {
+                if self
+                    .budget
+                    .is_some_and(|budget| !budget.withdraw(replay.url()))
+                {
                     return Err(StopReason::Throttled);
                 }
                 let source = rule
@@ -248,7 +270,11 @@ impl<'a> Call<'a> {
             };
         }
         let is_status = matches!(failed.result, AttemptResult::Status(_));
-        let limit = if is_status { self.plan.policy.drains() } else { 0 };
+        let limit = if is_status {
+            self.plan.policy.drains()
+        } else {
+            0
+        };
         failed.in_hand.map(|response| Refused::new(response, limit))
     }
 
@@ -286,7 +312,9 @@ impl<'a> Call<'a> {
         if let Some(header) = self.plan.policy.count_header() {
             if !request.headers().contains_key(header) {
                 // A head that is full goes without.
-                let _ = request.headers_mut().try_insert(header, self.retries.into());
+                let _ = request
+                    .headers_mut()
+                    .try_insert(header, self.retries.into());
             }
         }
         Ok(request)
@@ -328,8 +356,16 @@ impl<'a> Call<'a> {
     }
 
     fn class_of(&self, error: &Error, redirected: bool) -> Option<TransportError> {
-        let class = self.plan.policy.class_of(error).or_else(|| classify(error))?;
-        Some(if redirected { class.after_redirect() } else { class })
+        let class = self
+            .plan
+            .policy
+            .class_of(error)
+            .or_else(|| classify(error))?;
+        Some(if redirected {
+            class.after_redirect()
+        } else {
+            class
+        })
     }
 
     /// Runs `future` within the total timeout; `None` where that ran out.
@@ -344,7 +380,12 @@ impl<'a> Call<'a> {
     fn note_answer(&mut self, result: AttemptResult, begun: Instant) {
         if !self.records.is_empty() || self.plan.log.is_some() {
             let elapsed = since(begun);
-            self.records.push(AttemptRecord { result, elapsed, asked: None, wait: None });
+            self.records.push(AttemptRecord {
+                result,
+                elapsed,
+                asked: None,
+                wait: None,
+            });
         }
     }
 
@@ -353,11 +394,19 @@ impl<'a> Call<'a> {
         if let Some(begun) = begun {
             let result = AttemptResult::Failure(TransportError::Timeout);
             let elapsed = since(begun);
-            self.records.push(AttemptRecord { result, elapsed, asked: None, wait: None });
+            self.records.push(AttemptRecord {
+                result,
+                elapsed,
+                asked: None,
+                wait: None,
+            });
         }
         let attempts = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         let last = self.last.take();
-        Ended::OutOfTime(Error::middleware(RetryError::TotalTimeout { attempts, last }))
+        Ended::OutOfTime(Error::middleware(RetryError::TotalTimeout {
+            attempts,
+            last,
+        }))
     }
 }
 
@@ -396,8 +445,7 @@ impl Call<'_> {
             return in_hand;
         }
         let records = std::mem::take(&mut self.records);
-        let report =
-            RetryReport::new(records, stop, self.plan.elapsed(), self.plan.label.clone());
+        let report = RetryReport::new(records, stop, self.plan.elapsed(), self.plan.label.clone());
         if let Some(log) = &self.plan.log {
             log.set(report.clone());
         }
@@ -417,7 +465,11 @@ impl Call<'_> {
             source: wait.source,
         };
         trace::retry(&event);
-        self.plan.policy.observers().iter().for_each(|observer| observer.on_retry(&event));
+        self.plan
+            .policy
+            .observers()
+            .iter()
+            .for_each(|observer| observer.on_retry(&event));
     }
 
     fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
@@ -428,7 +480,11 @@ impl Call<'_> {
             reason,
         };
         trace::stop(&event);
-        self.plan.policy.observers().iter().for_each(|observer| observer.on_stop(&event));
+        self.plan
+            .policy
+            .observers()
+            .iter()
+            .for_each(|observer| observer.on_stop(&event));
     }
 
     fn facts<'s>(&'s self, in_hand: &'s Result<Response>) -> CallFacts<'s> {
@@ -455,7 +511,8 @@ fn give_key(policy: &RetryPolicy, request: &mut Request) -> bool {
     }
     let key = format!("{:032x}", clock::random_key());
     // A head that is full goes without, and then counts for nothing.
-    HeaderValue::try_from(key).is_ok_and(|key| request.headers_mut().try_insert(header, key).is_ok())
+    HeaderValue::try_from(key)
+        .is_ok_and(|key| request.headers_mut().try_insert(header, key).is_ok())
 }
 
 fn since(begun: Instant) -> Duration {

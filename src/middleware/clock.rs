@@ -27,7 +27,10 @@ pub(crate) fn after(duration: Duration) -> Option<Instant> {
 /// The moment `wait` after `moment`; one that the clock cannot hold is put thirty years off.
 pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
-    moment.checked_add(wait).or_else(|| moment.checked_add(FAR)).unwrap_or(moment)
+    moment
+        .checked_add(wait)
+        .or_else(|| moment.checked_add(FAR))
+        .unwrap_or(moment)
 }
 
 /// Sleeps until `wake`; one that has passed costs no timer.

@@ -12,7 +12,9 @@ use crate::rule::TransportError;
 pub(crate) fn wanted(response: &Response, limit: usize) -> bool {
     limit > 0
         && response.status().is_success()
-        && response.content_length().is_none_or(|length| length > 0 && length <= limit as u64)
+        && response
+            .content_length()
+            .is_none_or(|length| length > 0 && length <= limit as u64)
         && !is_event_stream(response)
 }
 

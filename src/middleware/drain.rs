@@ -17,7 +17,9 @@ impl Refused {
     /// later version is simply dropped), and where the body does not say that it is longer.
     pub(crate) fn new(response: Response, limit: usize) -> Self {
         let multiplexed = response.version() > http::Version::HTTP_11;
-        let longer = response.content_length().is_some_and(|length| length > limit as u64);
+        let longer = response
+            .content_length()
+            .is_some_and(|length| length > limit as u64);
         let empty = response.content_length() == Some(0);
         if limit == 0 || multiplexed || longer || empty {
             Self::Untouched(response)

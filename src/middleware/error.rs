@@ -103,7 +103,7 @@ pub trait ErrorExt: sealed::Sealed {
 impl ErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
         matches!(self.retry_error(), Some(RetryError::TotalTimeout { .. }))
-            || classify::timed_out(self)
+            || classify::is_timeout(self)
     }
 
     fn retry_error(&self) -> Option<&RetryError> {

@@ -21,7 +21,10 @@ struct InFlight {
 
 /// Runs one attempt, and says whether a tracked redirect was followed in it.
 pub(crate) async fn run<F: Future>(map: usize, attempt: F) -> (F::Output, bool) {
-    let in_flight = InFlight { map, redirected: Cell::new(false) };
+    let in_flight = InFlight {
+        map,
+        redirected: Cell::new(false),
+    };
     IN_FLIGHT
         .scope(in_flight, async move {
             let output = attempt.await;
@@ -37,7 +40,9 @@ pub(crate) fn address(extensions: &Extensions) -> usize {
 
 /// Whether these are the extensions of the attempt that is running in this task.
 pub(crate) fn carries(extensions: &Extensions) -> bool {
-    IN_FLIGHT.try_with(|outer| outer.map == address(extensions)).unwrap_or(false)
+    IN_FLIGHT
+        .try_with(|outer| outer.map == address(extensions))
+        .unwrap_or(false)
 }
 
 /// Notes that an answer came and sent the request on. Outside an attempt it does nothing.

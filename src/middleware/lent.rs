@@ -16,8 +16,16 @@ pub(crate) struct Lent<'a> {
 
 impl<'a> Lent<'a> {
     pub(crate) fn new(map: &'a mut Extensions, retry_possible: bool) -> Self {
-        let before = if retry_possible { map.clone() } else { Extensions::new() };
-        Self { map, before, resent: false }
+        let before = if retry_possible {
+            map.clone()
+        } else {
+            Extensions::new()
+        };
+        Self {
+            map,
+            before,
+            resent: false,
+        }
     }
 
     pub(crate) fn map(&mut self) -> &mut Extensions {

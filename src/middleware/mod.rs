@@ -76,7 +76,9 @@ pub struct RetryMiddleware {
 impl RetryMiddleware {
     /// Retries by this rule or policy.
     pub fn new(policy: impl Into<RetryPolicy>) -> Self {
-        Self { policy: policy.into() }
+        Self {
+            policy: policy.into(),
+        }
     }
 }
 

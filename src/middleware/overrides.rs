@@ -8,9 +8,9 @@ use std::time::Duration;
 use http::{Extensions, Method};
 use tokio::time::Instant;
 
+use super::body_source::BodySource;
 use super::clock;
 use super::policy::RetryPolicy;
-use super::replay::BodySource;
 use super::report::{RetryLabel, RetryLog};
 use crate::rule::RetryRule;
 
@@ -277,7 +277,9 @@ fn earliest<T: Ord>(own: Option<T>, outer: Option<T>) -> Option<T> {
 /// # }
 /// ```
 pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Output {
-    let merged = SCOPE.try_with(|outer| overrides.clone().within(outer)).unwrap_or(overrides);
+    let merged = SCOPE
+        .try_with(|outer| overrides.clone().within(outer))
+        .unwrap_or(overrides);
     SCOPE.scope(merged, future).await
 }
 
@@ -330,7 +332,10 @@ impl<'a> Plan<'a> {
         if let Some(rule) = heard.rule {
             policy = Cow::Owned(policy.with_rule(rule));
         }
-        let bounds = [policy.whole_send(), heard.total_timeout.map(|total| total.0)];
+        let bounds = [
+            policy.whole_send(),
+            heard.total_timeout.map(|total| total.0),
+        ];
         let ends = bounds
             .into_iter()
             .flatten()
@@ -360,7 +365,8 @@ impl<'a> Plan<'a> {
 
     /// Whether sending this request twice counts as sending it once.
     pub(crate) fn idempotent(&self, method: &Method, has_key: bool) -> bool {
-        self.replay_safe.unwrap_or_else(|| has_key || method.is_idempotent())
+        self.replay_safe
+            .unwrap_or_else(|| has_key || method.is_idempotent())
     }
 
     /// Whether the rule or a condition could ever allow a retry.

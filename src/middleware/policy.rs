@@ -118,7 +118,10 @@ impl From<Arc<RetryRule>> for RetryPolicy {
             jitter_source: None,
             wall_clock: None,
         };
-        Self { rule, settings: Arc::new(settings) }
+        Self {
+            rule,
+            settings: Arc::new(settings),
+        }
     }
 }
 
@@ -149,7 +152,12 @@ impl RetryPolicy {
         methods: Methods,
         test: impl Fn(&ResponseHead<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.with(|s| s.conditions.push(Condition { methods, holds: Arc::new(test) }))
+        self.with(|s| {
+            s.conditions.push(Condition {
+                methods,
+                holds: Arc::new(test),
+            })
+        })
     }
 
     /// Reads the wait that a refused response asks for where no header of the rule's says it.
@@ -441,7 +449,10 @@ impl RetryPolicy {
 impl RetryPolicy {
     /// This policy with another rule.
     pub(crate) fn with_rule(&self, rule: Arc<RetryRule>) -> Self {
-        Self { rule, settings: Arc::clone(&self.settings) }
+        Self {
+            rule,
+            settings: Arc::clone(&self.settings),
+        }
     }
 
     /// The budget of this policy, which is in force in place of `outer`.
@@ -468,7 +479,10 @@ impl RetryPolicy {
 
     /// Whether a condition could allow this method.
     pub(crate) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
-        self.settings.conditions.iter().any(|c| c.methods.allows(method, idempotent))
+        self.settings
+            .conditions
+            .iter()
+            .any(|c| c.methods.allows(method, idempotent))
     }
 
     /// The methods of the conditions that hold: of the first that allows the method, else of the
@@ -499,7 +513,10 @@ impl RetryPolicy {
     }
 
     pub(crate) fn refuses(&self, failure: &TransportError) -> bool {
-        self.settings.retry_failures_if.as_ref().is_some_and(|test| !test(failure))
+        self.settings
+            .retry_failures_if
+            .as_ref()
+            .is_some_and(|test| !test(failure))
     }
 
     pub(crate) fn whole_send(&self) -> Option<Duration> {
@@ -531,11 +548,17 @@ impl RetryPolicy {
     }
 
     pub(crate) fn random(&self) -> f64 {
-        self.settings.jitter_source.as_ref().map_or_else(clock::random, |source| source())
+        self.settings
+            .jitter_source
+            .as_ref()
+            .map_or_else(clock::random, |source| source())
     }
 
     pub(crate) fn time_of_day(&self) -> SystemTime {
-        self.settings.wall_clock.as_ref().map_or_else(clock::wall_clock, |clock| clock())
+        self.settings
+            .wall_clock
+            .as_ref()
+            .map_or_else(clock::wall_clock, |clock| clock())
     }
 }
 

@@ -32,7 +32,10 @@ impl ReadAhead {
     pub(crate) fn new(response: Response) -> Self {
         let url = response.url().clone();
         let (head, rest) = http::Response::<Body>::from(response).into_parts();
-        let body = Pieces { rest: Some(rest), ..Pieces::default() };
+        let body = Pieces {
+            rest: Some(rest),
+            ..Pieces::default()
+        };
         Self { url, head, body }
     }
 
@@ -41,7 +44,11 @@ impl ReadAhead {
     pub(crate) async fn read(&mut self, limit: usize) -> Progress {
         while self.body.held <= limit as u64 {
             let Some(rest) = &mut self.body.rest else {
-                return if self.body.error.is_some() { Progress::Broken } else { Progress::Whole };
+                return if self.body.error.is_some() {
+                    Progress::Broken
+                } else {
+                    Progress::Whole
+                };
             };
             match poll_fn(|cx| Pin::new(&mut *rest).poll_frame(cx)).await {
                 Some(Ok(frame)) => self.body.push(frame),
@@ -62,7 +69,11 @@ impl ReadAhead {
 
     /// The response as it was, its body beginning with what was read.
     pub(crate) fn into_response(self) -> Response {
-        let Self { url, mut head, body } = self;
+        let Self {
+            url,
+            mut head,
+            body,
+        } = self;
         // reqwest looks for the URL in an extension that only this builder can make.
         let mut url_extension = http::Response::builder().url(url);
         if let Some(extensions) = url_extension.extensions_mut() {
@@ -102,7 +113,8 @@ impl Pieces {
             Err(trailers) => trailers,
         };
         if !self.short.is_empty() {
-            self.read.push_back(Frame::data(self.short.split().freeze()));
+            self.read
+                .push_back(Frame::data(self.short.split().freeze()));
         }
         self.read.push_back(frame);
     }
@@ -137,7 +149,10 @@ impl HttpBody for Pieces {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let mut hint = self.rest.as_ref().map_or_else(SizeHint::default, HttpBody::size_hint);
+        let mut hint = self
+            .rest
+            .as_ref()
+            .map_or_else(SizeHint::default, HttpBody::size_hint);
         if self.rest.is_none() && self.error.is_none() {
             hint = SizeHint::with_exact(0);
         }

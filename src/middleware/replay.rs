@@ -148,7 +148,11 @@ struct Returning {
 
 impl Returning {
     fn wrap(inner: Body, slot: &Arc<Slot>) -> Body {
-        Body::wrap(Self { unread: true, inner, slot: Arc::clone(slot) })
+        Body::wrap(Self {
+            unread: true,
+            inner,
+            slot: Arc::clone(slot),
+        })
     }
 }
 

@@ -91,7 +91,12 @@ impl RetryReport {
         elapsed: Duration,
         label: Option<RetryLabel>,
     ) -> Self {
-        Self(Arc::new(Inner { records, stop, elapsed, label }))
+        Self(Arc::new(Inner {
+            records,
+            stop,
+            elapsed,
+            label,
+        }))
     }
 
     /// Every attempt in turn, the first included.
@@ -181,7 +186,10 @@ impl RetryLog {
 
     /// The report of the last send that has ended, or `None` before one has.
     pub fn report(&self) -> Option<RetryReport> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(crate) fn set(&self, report: RetryReport) {

@@ -1,0 +1,39 @@
+//! Real servers on loopback, scripted to fail, that count what reached them.
+//!
+//! Each test binary uses a part of this.
+#![allow(dead_code, clippy::disallowed_methods)]
+
+pub mod h1;
+pub mod log;
+pub mod refused;
+pub mod script;
+
+use std::time::{Duration, Instant};
+
+/// Waits until `holds` does; panics after ten seconds.
+pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed() < Duration::from_secs(10),
+            "not within 10 s: {what}"
+        );
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// What every test's client is built from: nothing resent or redirected behind the test's back, no
+/// proxy of the environment, no certificates of the system.
+pub fn client() -> reqwest::ClientBuilder {
+    install_crypto();
+    reqwest::Client::builder()
+        .retry(reqwest::retry::never())
+        .redirect(reqwest::redirect::Policy::none())
+        .no_proxy()
+        .tls_certs_only([])
+}
+
+/// Installs rustls's provider for the process; more than once does no harm.
+pub fn install_crypto() {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
