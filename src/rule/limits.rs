@@ -1,22 +1,89 @@
 use std::time::Duration;
 
+use super::StopReason;
 use super::millis::whole_ms;
 
-/// How long a send may go on retrying.
+/// How long one send may go on retrying.
+///
+/// Elapsed time counts from the start of the first attempt, waits and attempts together, in whole
+/// milliseconds. A limit bounds when a retry may *start*; it never interrupts an attempt in
+/// flight. So the longest that a send can take is the hard limit plus one attempt's own timeout:
+/// set one on the client, or a send may take as long as the server likes.
+///
+/// # Defaults
+///
+/// No limits.
+///
+/// # Examples
+///
+/// Give up after five minutes, but not before two retries were made, and after ten in any case:
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, Limits, RetryRule, StopReason};
+///
+/// let rule = RetryRule {
+///     max_retries: 10,
+///     limits: Limits {
+///         soft_elapsed: Some(Duration::from_secs(300)),
+///         min_retries: 2,
+///         hard_elapsed: Some(Duration::from_secs(600)),
+///     },
+///     ..RetryRule::transient()
+/// };
+/// let headers = HeaderMap::new();
+/// let outcome =
+///     AttemptOutcome::Response { status: StatusCode::SERVICE_UNAVAILABLE, headers: &headers };
+/// let after = |attempt, seconds| {
+///     let elapsed = Duration::from_secs(seconds);
+///     rule.decide(&outcome, &Attempt { attempt, elapsed, ..Attempt::new(&Method::GET) })
+/// };
+/// assert_eq!(after(1, 301), Decision::Wait(Duration::ZERO));
+/// assert_eq!(after(2, 301), Decision::Stop(StopReason::SoftLimit));
+/// assert_eq!(after(1, 600), Decision::Stop(StopReason::HardLimit(Duration::ZERO)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// After this time no retry is made, but for `min_retries`.
+    /// Once more than this time has passed no retry is made, except as `min_retries` says.
     pub soft_elapsed: Option<Duration>,
-    /// Retries that the soft limit leaves alone.
+    /// So many retries are made even after the soft limit. It lifts neither the hard limit nor
+    /// [`RetryRule::max_retries`](crate::RetryRule::max_retries).
     pub min_retries: u32,
-    /// No retry starts at or after this time.
+    /// No retry starts when this time has passed, or would have passed after its wait.
     pub hard_elapsed: Option<Duration>,
 }
 
 impl Limits {
-    /// Whether the hard limit is reached.
+    /// Whether so much time has passed that no retry may start any more, whatever its wait.
     pub(crate) fn hard_reached(&self, elapsed: Duration) -> bool {
-        self.hard_elapsed
-            .is_some_and(|hard| whole_ms(elapsed) >= whole_ms(hard))
+        self.hard_reached_ms(whole_ms(elapsed))
+    }
+
+    /// Why there is no time for a retry after `wait`, where there is none.
+    pub(super) fn check(
+        &self,
+        wait: Duration,
+        attempt: u32,
+        elapsed: Duration,
+        remaining: Option<Duration>,
+    ) -> Result<(), StopReason> {
+        let (wait_ms, elapsed_ms) = (whole_ms(wait), whole_ms(elapsed));
+        if self.hard_reached_ms(elapsed_ms.saturating_add(wait_ms)) {
+            return Err(StopReason::HardLimit(wait));
+        }
+        if self.soft_elapsed.is_some_and(|soft| elapsed_ms > whole_ms(soft))
+            && attempt >= self.min_retries
+        {
+            return Err(StopReason::SoftLimit);
+        }
+        if remaining.is_some_and(|remaining| wait_ms >= whole_ms(remaining)) {
+            return Err(StopReason::Budget(wait));
+        }
+        Ok(())
+    }
+
+    fn hard_reached_ms(&self, elapsed_ms: u64) -> bool {
+        self.hard_elapsed.is_some_and(|hard| elapsed_ms >= whole_ms(hard))
     }
 }

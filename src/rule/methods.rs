@@ -1,21 +1,53 @@
 use http::Method;
 
 /// The methods for which something may be retried.
+///
+/// The default is [`Methods::Never`].
+///
+/// # Examples
+///
+/// ```
+/// use http::Method;
+/// use reqwest_retry_rules::Methods;
+///
+/// assert!(!Methods::Never.allows(&Method::GET, true));
+/// assert!(Methods::Idempotent.allows(&Method::GET, true));
+/// assert!(!Methods::Idempotent.allows(&Method::POST, false));
+/// assert!(Methods::Any.allows(&Method::POST, false));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Methods {
-    /// No method.
+    /// No method: what falls under it is not retryable.
     #[default]
     Never,
-    /// What the caller knows to be idempotent (RFC 9110, 9.2.2).
+    /// Every request that may be sent twice without doing more than once, as the caller states
+    /// in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these are
+    /// GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2).
     Idempotent,
-    /// These methods and no others.
+    /// These methods and no others, whether idempotent or not. Case counts (RFC 9110, 9.1).
     Listed(Vec<Method>),
-    /// Every method.
+    /// Every method: for what says that the request was not acted on, such as a status 429.
     Any,
 }
 
 impl Methods {
-    /// Whether `method` is among them, where `idempotent` says what the caller knows of the request.
+    /// Whether a request of `method` is among them, where `idempotent` says whether it may be
+    /// sent twice.
+    ///
+    /// `idempotent` is asked by [`Methods::Idempotent`] alone, and is the caller's word: a POST
+    /// that is known to be safe to repeat is idempotent, a PUT to a careless service is not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::Method;
+    /// use reqwest_retry_rules::Methods;
+    ///
+    /// let listed = Methods::Listed(vec![Method::GET, Method::PUT]);
+    /// assert!(listed.allows(&Method::PUT, false));
+    /// assert!(!listed.allows(&Method::DELETE, true));
+    /// assert!(Methods::Idempotent.allows(&Method::POST, true));
+    /// ```
     pub fn allows(&self, method: &Method, idempotent: bool) -> bool {
         match self {
             Methods::Never => false,

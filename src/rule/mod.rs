@@ -1,56 +1,185 @@
-//! The pure half: what may be sent again, when, and why not.
+//! The pure half: what may be sent again, when, and why not. Nothing here sleeps, sends, reads a
+//! clock or draws a random number.
 
 use std::time::Duration;
 
 use http::HeaderName;
 
 mod backoff;
+#[cfg(feature = "serde")]
+mod config;
 mod decide;
 mod limits;
 mod methods;
 mod millis;
 mod outcome;
+mod power;
 mod retry_after;
 mod status;
+mod stop;
 mod validate;
+mod wait;
+mod wait_text;
 
 pub use backoff::{Backoff, Jitter};
-pub use decide::{Attempt, Decision, StopReason, WaitSource};
+pub use decide::{Attempt, Decision};
 pub use limits::Limits;
 pub use methods::Methods;
 pub use outcome::{AttemptOutcome, TransportError};
 pub use retry_after::{
-    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitFormat, WaitHeader,
-    parse_retry_after, retry_after_ms,
+    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader,
 };
 pub use status::{StatusMatch, StatusRule};
+pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};
+pub use wait::WaitSource;
+pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 
-/// What may be sent again, when, and when to give up.
+/// Which failed requests are sent again, after what wait, and when to give up: data from which
+/// [`decide`](RetryRule::decide) answers.
+///
+/// A rule is written as its difference from one of two others, [`never`](RetryRule::never) and
+/// [`transient`](RetryRule::transient): `RetryRule { max_retries: 5, ..RetryRule::transient() }`.
+/// The `..` is the supported form; a rule that lists every field breaks when one is added.
+///
+/// Durations count in whole milliseconds; what is below is dropped. Any field values make a rule
+/// that gives answers, and [`validate`](RetryRule::validate) names what cannot be meant.
+///
+/// # Defaults
+///
+/// [`RetryRule::never`], which retries nothing.
+///
+/// # Configuration
+///
+/// With the feature `serde` a rule can be written in TOML, JSON or any other format that says
+/// what its values are. A field that is left out is as in `never`, one that is unknown is an
+/// error, and so is a rule that [`validate`](RetryRule::validate) finds fault with. Durations are
+/// whole milliseconds in fields that end in `_ms`; a longer one than `u64::MAX` of them is
+/// written as that.
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{Jitter, Methods, RetryAfterCap, RetryRule};
+///
+/// let rule: RetryRule = toml::from_str(r#"
+///     max_retries = 3
+///     statuses = [                            # the first that contains a status decides
+///         { statuses = [429], methods = "any" },
+///         { statuses = ["502-504", "6xx"], methods = ["GET", "PUT"] },
+///     ]
+///     sent_failures = "idempotent"            # or "never", "any", a list
+///     unsent_failures = true
+///     timeouts = true
+///     override_header = "x-should-retry"
+///
+///     [retry_after]
+///     source = "ms_then_header"               # or "ignore", "header"
+///     cap = { stop_above_ms = 60000 }         # or { backoff_above_ms = 60000 }, "no_cap"
+///     zero_means_backoff = false
+///     role = "replace"                        # or "floor"
+///     spread = 0
+///     # seconds, millis, unix_seconds, unix_millis, http_date
+///     headers = [{ name = "x-ratelimit-reset", format = "unix_seconds" }]
+///
+///     [backoff]
+///     base_ms = 100
+///     max_ms = 1000
+///     growth = 2000
+///     jitter = { proportional = { lo = 800, hi = 1200 } }   # or "full", "no_jitter"
+///
+///     [limits]
+///     soft_elapsed_ms = 300000
+///     min_retries = 2
+///     hard_elapsed_ms = 600000
+/// "#)
+/// .unwrap();
+/// assert_eq!(rule.statuses[0].methods, Methods::Any);
+/// assert_eq!(rule.retry_after.cap, RetryAfterCap::StopAbove(Duration::from_secs(60)));
+/// assert_eq!(rule.backoff.jitter, Jitter::Proportional { lo: 800, hi: 1200 });
+///
+/// let error = toml::from_str::<RetryRule>("max_retries = -1").unwrap_err();
+/// assert_eq!(
+///     error.message(),
+///     "invalid value: integer `-1`, \
+///      expected `max_retries` to be a whole number from 0 to 4294967295",
+/// );
+/// # }
+/// ```
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use http::Method;
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StopReason, TransportError,
+/// };
+///
+/// let rule = RetryRule { max_retries: 1, sent_failures: Methods::Idempotent, ..RetryRule::never() };
+/// let closed = AttemptOutcome::Failure(TransportError::Closed);
+///
+/// let first = Attempt::new(&Method::GET);
+/// assert_eq!(rule.decide(&closed, &first), Decision::Wait(Duration::ZERO));
+/// let second = Attempt { attempt: 1, ..first };
+/// assert_eq!(rule.decide(&closed, &second), Decision::Stop(StopReason::Exhausted));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetryRule {
-    /// The most retries, the first attempt not counted.
+    /// How many retries are made at most; the first attempt is none.
     pub max_retries: u32,
-    /// Which statuses are retried, for which methods; the first that contains a status decides.
+    /// The statuses of which a response is retried, and for which methods. The first rule that
+    /// contains a status decides about it.
     pub statuses: Vec<StatusRule>,
-    /// The methods for which a failure is retried that the server may have processed.
+    /// The methods for which a failure is retried that leaves open whether the request was
+    /// processed: a connection that closed, a timeout. [`Methods::Any`] sends twice what may have
+    /// been done once.
     pub sent_failures: Methods,
-    /// Whether a failure that proves that nothing was processed is retried for every method.
+    /// Whether a failure that proves that the request was not processed
+    /// ([`TransportError::is_unsent`]) is retried whatever the method. Without it such a failure
+    /// is like any other, and falls under `sent_failures`.
+    ///
+    /// With a client that does not track redirects the proof has a hole. reqwest follows
+    /// redirects by itself and reports a connect error on a later hop exactly as one on the
+    /// first: a POST that was processed and answered 303, whose next hop cannot be reached, looks
+    /// unsent and would be sent again. A client from `client_builder()`, or one whose redirect
+    /// policy is wrapped in `tracked_redirects`, notes that a hop was taken, and no failure after
+    /// it counts as unsent. The same builder switches off reqwest's own retries, which send a
+    /// refused HTTP/2 stream again, up to twice, below everything that this rule decides and
+    /// counts.
     pub unsent_failures: bool,
-    /// Whether a timeout counts as a failure that can be retried.
+    /// Whether a timeout may be retried; where it is not set, none is, not even one that proves
+    /// the request unsent.
     pub timeouts: bool,
-    /// A response header in which the server says `true` or `false`.
+    /// A header in which the service says whether to retry, in responses of status 400 or above:
+    /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space
+    /// do not count, any other value means nothing.
     pub override_header: Option<HeaderName>,
     /// What is made of the wait that the server asks for.
     pub retry_after: RetryAfter,
     /// The wait where the server asks for none.
     pub backoff: Backoff,
-    /// How long retrying may go on.
+    /// How long one send may go on retrying.
     pub limits: Limits,
 }
 
 impl RetryRule {
-    /// The rule that retries nothing.
+    /// The rule that retries nothing: the base on which to build others.
+    ///
+    /// # Defaults
+    ///
+    /// No retries, no statuses, no failures, timeouts on (they count once failures do), no
+    /// override header, no `Retry-After`, a backoff of zero that doubles, no limits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{Methods, RetryRule};
+    ///
+    /// let rule = RetryRule { max_retries: 3, unsent_failures: true, ..RetryRule::never() };
+    /// assert_eq!(rule.sent_failures, Methods::Never);
+    /// assert_eq!(RetryRule::default(), RetryRule::never());
+    /// ```
     pub fn never() -> Self {
         RetryRule {
             max_retries: 0,
@@ -66,6 +195,33 @@ impl RetryRule {
     }
 
     /// The rule for what usually passes by itself.
+    ///
+    /// # Defaults
+    ///
+    /// - 3 retries;
+    /// - statuses 429 (RFC 6585, 4), 502, 503 and 504 (RFC 9110, 15.6), and failures, timeouts
+    ///   included, for idempotent methods; none for others, not even what was never sent;
+    /// - a backoff of 100 ms that doubles up to 1 s, with full jitter;
+    /// - `retry-after-ms` and `Retry-After` up to 60 s; the send stops where they ask for more;
+    /// - no override header, no limits.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::{HeaderMap, Method, StatusCode};
+    /// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, StopReason};
+    ///
+    /// let rule = RetryRule::transient();
+    /// let headers = HeaderMap::new();
+    /// let outcome =
+    ///     AttemptOutcome::Response { status: StatusCode::SERVICE_UNAVAILABLE, headers: &headers };
+    ///
+    /// let get = Attempt { random: 0.5, ..Attempt::new(&Method::GET) };
+    /// assert_eq!(rule.decide(&outcome, &get), Decision::Wait(Duration::from_millis(50)));
+    /// let post = Attempt::new(&Method::POST);
+    /// assert_eq!(rule.decide(&outcome, &post), Decision::Stop(StopReason::MethodNotAllowed));
+    /// ```
     pub fn transient() -> Self {
         RetryRule {
             max_retries: 3,
@@ -74,16 +230,16 @@ impl RetryRule {
                 methods: Methods::Idempotent,
             }],
             sent_failures: Methods::Idempotent,
-            backoff: Backoff {
-                base: Duration::from_millis(100),
-                max: Duration::from_millis(1000),
-                growth: 2000,
-                jitter: Jitter::Full,
-            },
             retry_after: RetryAfter {
                 source: RetryAfterSource::MsThenHeader,
                 cap: RetryAfterCap::StopAbove(Duration::from_secs(60)),
                 ..RetryAfter::default()
+            },
+            backoff: Backoff {
+                base: Duration::from_millis(100),
+                max: Duration::from_secs(1),
+                growth: 2000,
+                jitter: Jitter::Full,
             },
             ..RetryRule::never()
         }

@@ -3,89 +3,182 @@ use std::fmt;
 
 use http::{HeaderMap, StatusCode};
 
-/// What one attempt came to.
+/// What one attempt came to: a response, or a failure that kept one away.
+///
+/// # Examples
+///
+/// ```
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, RetryRule, StopReason, TransportError,
+/// };
+///
+/// let rule = RetryRule::transient();
+/// let get = Attempt::new(&Method::GET);
+///
+/// let headers = HeaderMap::new();
+/// let found = AttemptOutcome::Response { status: StatusCode::NOT_FOUND, headers: &headers };
+/// assert_eq!(rule.decide(&found, &get), Decision::Stop(StopReason::NotRetryable));
+///
+/// let refused = AttemptOutcome::Failure(TransportError::Certificate);
+/// assert_eq!(rule.decide(&refused, &get), Decision::Stop(StopReason::NotRetryable));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptOutcome<'a> {
-    /// An answer came.
+    /// A response came, whatever its status.
     Response {
         /// Its status.
         status: StatusCode,
-        /// Its headers.
+        /// Its headers: the override header and the waits are read from them.
         headers: &'a HeaderMap,
     },
-    /// No answer came.
+    /// No response came, or not all of it.
     Failure(TransportError),
 }
 
-/// Why no answer came.
+/// Why an attempt brought no response, told apart by what it proves.
+///
+/// What counts is whether the request may have been processed: what [`is_unsent`] was not, and
+/// may be sent again whatever its method; the rest only where sending twice does no harm (RFC
+/// 9110, 9.2.2).
+///
+/// [`is_unsent`]: TransportError::is_unsent
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::TransportError;
+///
+/// assert!(TransportError::ConnectTimeout.is_unsent());
+/// assert!(!TransportError::Timeout.is_unsent()); // the server may be at work still
+/// assert_eq!(TransportError::Dns.to_string(), "the host name could not be resolved");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TransportError {
-    /// The name did not resolve.
+    /// The host name could not be resolved. Unsent.
     Dns,
-    /// No connection came about.
+    /// No connection came about. Unsent.
     Connect,
-    /// No connection came about in time.
+    /// No connection came about in time. Unsent, and a timeout.
     ConnectTimeout,
-    /// The TLS handshake broke off.
+    /// The TLS handshake broke off in a way that may pass. Unsent.
     Tls,
-    /// The proxy refused the tunnel.
+    /// A proxy refused the tunnel. Unsent.
     Proxy {
-        /// With this status, where it is known.
+        /// The status of the proxy's answer to CONNECT, where it is known.
         status: Option<StatusCode>,
     },
-    /// The peer says that it did not process the request.
+    /// The server says that it did not process the request (HTTP/2: REFUSED_STREAM, or a GOAWAY
+    /// that does not cover the stream; RFC 9113, 8.7), or the connection was gone before a byte
+    /// was written. Unsent.
     NotProcessed,
-    /// What would be unsent, on a later hop.
+    /// What would be unsent, after a redirect was followed: the first request was answered, so it
+    /// was processed.
     AfterRedirect,
-    /// No answer came in time.
+    /// No response came in time. A timeout.
     Timeout,
-    /// Closed or reset before the answer.
+    /// The connection was closed or reset before the response.
     Closed,
-    /// The answer's body broke off.
+    /// The response's body broke off.
     Body,
-    /// A certificate does not verify.
+    /// A certificate does not verify. It will not by the next attempt, so this is never retried.
     Certificate,
-    /// The peer speaks no valid HTTP or TLS.
+    /// The peer speaks no valid HTTP or TLS. Never retried either.
     Protocol,
 }
 
 impl TransportError {
-    /// Whether it proves that nothing was processed.
+    /// Whether it proves that the request was not processed.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::TransportError;
+    ///
+    /// assert!(TransportError::Connect.is_unsent());
+    /// assert!(!TransportError::AfterRedirect.is_unsent());
+    /// ```
     pub fn is_unsent(&self) -> bool {
-        matches!(
-            self,
+        match self {
             TransportError::Dns
-                | TransportError::Connect
-                | TransportError::ConnectTimeout
-                | TransportError::Tls
-                | TransportError::Proxy { .. }
-                | TransportError::NotProcessed
-        )
+            | TransportError::Connect
+            | TransportError::ConnectTimeout
+            | TransportError::Tls
+            | TransportError::Proxy { .. }
+            | TransportError::NotProcessed => true,
+            TransportError::AfterRedirect
+            | TransportError::Timeout
+            | TransportError::Closed
+            | TransportError::Body
+            | TransportError::Certificate
+            | TransportError::Protocol => false,
+        }
     }
 
     /// Whether time ran out.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::TransportError;
+    ///
+    /// assert!(TransportError::ConnectTimeout.is_timeout());
+    /// assert!(!TransportError::Closed.is_timeout());
+    /// ```
     pub fn is_timeout(&self) -> bool {
-        matches!(
-            self,
-            TransportError::Timeout | TransportError::ConnectTimeout
-        )
+        matches!(self, TransportError::Timeout | TransportError::ConnectTimeout)
     }
 
-    /// What this failure is once a redirect was followed.
+    /// What this failure is once a redirect was followed: no failure of a later hop proves that
+    /// the first request was not processed.
     pub(crate) fn after_redirect(self) -> Self {
         match self {
+            // Still a timeout, so that a rule without timeouts does not retry it.
             TransportError::ConnectTimeout => TransportError::Timeout,
             unsent if unsent.is_unsent() => TransportError::AfterRedirect,
-            other => other,
+            sent => sent,
         }
     }
 }
 
 impl fmt::Display for TransportError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        f.write_str(match self {
+            TransportError::Dns => "the host name could not be resolved",
+            TransportError::Connect => "no connection could be made",
+            TransportError::ConnectTimeout => "no connection could be made in time",
+            TransportError::Tls => "the TLS handshake broke off",
+            TransportError::Proxy { status: Some(status) } => {
+                return write!(f, "the proxy refused the tunnel with status {}", status.as_u16());
+            }
+            TransportError::Proxy { status: None } => "the proxy refused the tunnel",
+            TransportError::NotProcessed => "the server did not process the request",
+            TransportError::AfterRedirect => "no connection could be made after a redirect",
+            TransportError::Timeout => "no response came in time",
+            TransportError::Closed => "the connection was closed before the response",
+            TransportError::Body => "the response's body broke off",
+            TransportError::Certificate => "a certificate could not be verified",
+            TransportError::Protocol => "the peer spoke no valid HTTP or TLS",
+        })
     }
 }
 
 impl Error for TransportError {}
+
+#[cfg(test)]
+mod tests {
+    use super::TransportError::*;
+    use super::*;
+
+    #[test]
+    fn nothing_is_unsent_after_a_redirect() {
+        for unsent in [Dns, Connect, Tls, Proxy { status: None }, NotProcessed] {
+            assert_eq!(unsent.after_redirect(), AfterRedirect);
+        }
+        assert_eq!(ConnectTimeout.after_redirect(), Timeout);
+        for sent in [AfterRedirect, Timeout, Closed, Body, Certificate, Protocol] {
+            assert_eq!(sent.after_redirect(), sent);
+        }
+    }
+}

@@ -1,59 +1,137 @@
 use std::time::{Duration, SystemTime};
 
+use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderName};
 
-/// What is made of the wait that a server asks for.
+use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
+
+/// What is made of the wait that a server asks for, in `Retry-After` (RFC 9110, 10.2.3) or in a
+/// header of its own.
+///
+/// A header counts by its first value, and one that cannot be read counts as absent; where
+/// nothing is asked, the [`Backoff`](crate::Backoff) applies.
+///
+/// # Defaults
+///
+/// No header is read, any wait is accepted, zero means at once, the server's wait replaces the
+/// backoff, and nothing is added to it.
+///
+/// # Examples
+///
+/// A rate-limited POST waits as long as the server asks, while there are retries left:
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, HeaderValue, Method, StatusCode};
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, Methods, RetryAfter, RetryAfterCap, RetryAfterSource,
+///     RetryRule, StatusMatch, StatusRule, StopReason,
+/// };
+///
+/// let rule = RetryRule {
+///     max_retries: 3,
+///     statuses: vec![StatusRule {
+///         statuses: vec![StatusMatch::Code(429)],
+///         methods: Methods::Any,
+///     }],
+///     retry_after: RetryAfter {
+///         source: RetryAfterSource::Header,
+///         cap: RetryAfterCap::StopAbove(Duration::from_secs(60)),
+///         ..RetryAfter::default()
+///     },
+///     ..RetryRule::never()
+/// };
+/// let mut headers = HeaderMap::new();
+/// headers.insert("retry-after", HeaderValue::from_static("2"));
+/// let outcome =
+///     AttemptOutcome::Response { status: StatusCode::TOO_MANY_REQUESTS, headers: &headers };
+///
+/// let first = Attempt::new(&Method::POST);
+/// assert_eq!(rule.decide(&outcome, &first), Decision::Wait(Duration::from_secs(2)));
+/// let last = Attempt { attempt: 3, ..first };
+/// assert_eq!(rule.decide(&outcome, &last), Decision::Stop(StopReason::Exhausted));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RetryAfter {
-    /// Headers that are looked at before the standard ones.
+    /// Headers of the service's own, read before the standard ones and whatever `source` says;
+    /// the first that can be read counts.
     pub headers: Vec<WaitHeader>,
     /// The standard headers that are read.
     pub source: RetryAfterSource,
     /// What becomes of a wait that is too long.
     pub cap: RetryAfterCap,
-    /// Whether zero is read as if the server had asked for nothing.
+    /// Whether a wait of zero means the backoff, as if the server had asked for nothing: for
+    /// servers that answer `Retry-After: 0` in an outage, or a date that has passed.
     pub zero_means_backoff: bool,
-    /// How it meets the backoff.
+    /// How the server's wait meets the backoff.
     pub role: RetryAfterRole,
-    /// What is added at random, per mille of what the server asks.
+    /// What chance adds to the server's wait, at most, per mille of it: 100 makes 10 s anything
+    /// in `[10 s, 11 s)`, so that clients that were told the same moment do not all come at once.
+    /// It comes on top of the cap.
     pub spread: u32,
 }
 
-/// The standard headers that are read.
+/// The standard headers that are read for a wait.
+///
+/// The default is [`RetryAfterSource::Ignore`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterSource {
-    /// None.
+    /// None of them.
     #[default]
     Ignore,
-    /// `Retry-After`.
+    /// `Retry-After` (RFC 9110, 10.2.3).
     Header,
-    /// `retry-after-ms`, else `Retry-After`.
+    /// `retry-after-ms` where it can be read, else `Retry-After`, as [`retry_after_ms`] does.
     MsThenHeader,
 }
 
-/// What becomes of a wait that is too long.
+/// What becomes of a wait that is longer than one cares to wait.
+///
+/// The wait that is compared is the one that the server asks for, before
+/// [`RetryAfter::spread`]. The default is [`RetryAfterCap::NoCap`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterCap {
-    /// A longer wait ends the send.
+    /// Above this the send stops, with
+    /// [`StopReason::RetryAfterTooLong`](crate::StopReason::RetryAfterTooLong).
     StopAbove(Duration),
-    /// A longer wait is replaced by the backoff.
+    /// Above this the backoff applies, as if the server had asked for nothing.
     BackoffAbove(Duration),
-    /// Any wait is accepted.
+    /// Any wait is accepted, even one of years.
     #[default]
     NoCap,
 }
 
 /// How the server's wait meets the backoff.
+///
+/// The default is [`RetryAfterRole::Replace`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterRole {
     /// The server's wait is the wait.
     #[default]
     Replace,
-    /// The larger of the two is the wait.
+    /// The server's wait or the backoff, whichever is longer.
     Floor,
 }
 
-/// A header of a service's own that says when to come back.
+/// A header of a service's own that says how long to wait, or until when.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use reqwest_retry_rules::{WaitFormat, WaitHeader};
+///
+/// let reset = WaitHeader {
+///     name: HeaderName::from_static("x-ratelimit-reset"),
+///     format: WaitFormat::UnixSeconds,
+/// };
+/// let mut headers = HeaderMap::new();
+/// headers.insert("x-ratelimit-reset", HeaderValue::from_static("784111779"));
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_776);
+/// assert_eq!(reset.read(&headers, Some(now)), Some(Duration::from_secs(3)));
+/// assert_eq!(reset.read(&headers, None), None); // a moment means nothing without the time of day
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitHeader {
     /// Its name.
@@ -62,33 +140,23 @@ pub struct WaitHeader {
     pub format: WaitFormat,
 }
 
-/// How the value of a [`WaitHeader`] is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitFormat {
-    /// Seconds to wait.
-    Seconds,
-    /// Milliseconds to wait.
-    Millis,
-    /// A moment, in seconds since 1970.
-    UnixSeconds,
-    /// A moment, in milliseconds since 1970.
-    UnixMillis,
-    /// A moment, as an HTTP date.
-    HttpDate,
-}
-
-/// Reads the value of a `Retry-After` header.
-pub fn parse_retry_after(value: &str, now: Option<SystemTime>) -> Option<Duration> {
-    match value.trim().parse::<u64>() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => httpdate::parse_http_date(value)
-            .ok()?
-            .duration_since(now?)
-            .ok(),
+impl WaitHeader {
+    /// The wait that its first value asks for; `None` where it is absent, cannot be read, or
+    /// names a moment while `now` is unknown.
+    pub fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
+        self.format.parse(text(headers, &self.name)?, now)
     }
 }
 
-/// The wait that `retry-after-ms` or else `Retry-After` asks for.
-pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
-    parse_retry_after(headers.get(http::header::RETRY_AFTER)?.to_str().ok()?, now)
+impl RetryAfter {
+    /// The wait that a response with these headers asks for.
+    pub(super) fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
+        self.headers.iter().find_map(|header| header.read(headers, now)).or_else(|| {
+            match self.source {
+                RetryAfterSource::Ignore => None,
+                RetryAfterSource::Header => parse_retry_after(text(headers, &RETRY_AFTER)?, now),
+                RetryAfterSource::MsThenHeader => retry_after_ms(headers, now),
+            }
+        })
+    }
 }

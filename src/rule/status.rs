@@ -2,33 +2,111 @@ use http::StatusCode;
 
 use super::Methods;
 
-/// The methods for which some statuses may be retried.
+/// The methods for which a response with one of these statuses is retried.
+///
+/// In [`RetryRule::statuses`](crate::RetryRule::statuses) the first rule that contains a status
+/// decides about it, so an exception stands before what it is an exception to.
+///
+/// # Examples
+///
+/// Every 5xx but 501, for idempotent methods:
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, Method, StatusCode};
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StatusMatch, StatusRule, StopReason,
+/// };
+///
+/// let rule = RetryRule {
+///     max_retries: 3,
+///     statuses: vec![
+///         StatusRule { statuses: vec![StatusMatch::Code(501)], methods: Methods::Never },
+///         StatusRule { statuses: vec![StatusMatch::Range(500, 599)], methods: Methods::Idempotent },
+///     ],
+///     ..RetryRule::never()
+/// };
+/// let headers = HeaderMap::new();
+/// let answer = |status, method| {
+///     let outcome = AttemptOutcome::Response { status, headers: &headers };
+///     rule.decide(&outcome, &Attempt::new(method))
+/// };
+/// assert_eq!(answer(StatusCode::BAD_GATEWAY, &Method::GET), Decision::Wait(Duration::ZERO));
+/// assert_eq!(
+///     answer(StatusCode::BAD_GATEWAY, &Method::POST),
+///     Decision::Stop(StopReason::MethodNotAllowed),
+/// );
+/// assert_eq!(
+///     answer(StatusCode::NOT_IMPLEMENTED, &Method::GET),
+///     Decision::Stop(StopReason::NotRetryable),
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusRule {
-    /// The statuses.
+    /// The statuses that it is about.
     pub statuses: Vec<StatusMatch>,
-    /// The methods.
+    /// The methods for which they are retried.
     pub methods: Methods,
 }
 
 impl StatusRule {
-    /// Whether `status` is among its statuses.
+    /// Whether it is about `status`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reqwest_retry_rules::{Methods, StatusMatch, StatusRule};
+    ///
+    /// let rule = StatusRule {
+    ///     statuses: vec![StatusMatch::Code(429), StatusMatch::Range(502, 504)],
+    ///     methods: Methods::Any,
+    /// };
+    /// assert!(rule.contains(StatusCode::BAD_GATEWAY));
+    /// assert!(!rule.contains(StatusCode::INTERNAL_SERVER_ERROR));
+    /// ```
     pub fn contains(&self, status: StatusCode) -> bool {
         self.statuses.iter().any(|each| each.contains(status))
     }
 }
 
-/// One status, or all from one to another.
+/// One status, or every status from one to another.
+///
+/// The numbers are status codes (RFC 9110, 15), 100 to 999. Others, and a range that runs
+/// backwards, contain nothing, and [`RetryRule::validate`](crate::RetryRule::validate) reports
+/// them.
+///
+/// # Examples
+///
+/// ```
+/// use http::StatusCode;
+/// use reqwest_retry_rules::StatusMatch;
+///
+/// assert!(StatusMatch::Code(503).contains(StatusCode::SERVICE_UNAVAILABLE));
+/// assert!(StatusMatch::Range(500, 503).contains(StatusCode::SERVICE_UNAVAILABLE));
+/// assert!(!StatusMatch::Range(503, 500).contains(StatusCode::SERVICE_UNAVAILABLE));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusMatch {
-    /// One status.
+    /// This status.
     Code(u16),
-    /// All statuses from the first to the last, both included.
+    /// Every status from the first to the last, both included.
     Range(u16, u16),
 }
 
 impl StatusMatch {
-    /// Whether `status` is meant.
+    /// Whether `status` is the one, or in the range.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reqwest_retry_rules::StatusMatch;
+    ///
+    /// let range = StatusMatch::Range(500, 599);
+    /// assert!(range.contains(StatusCode::INTERNAL_SERVER_ERROR));
+    /// assert!(!range.contains(StatusCode::NOT_FOUND));
+    /// ```
     pub fn contains(&self, status: StatusCode) -> bool {
         match *self {
             StatusMatch::Code(code) => status.as_u16() == code,

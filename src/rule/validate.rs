@@ -1,64 +1,52 @@
 use std::error::Error;
 use std::fmt;
 
-use super::RetryRule;
+use super::millis::whole_ms;
+use super::{Backoff, Limits, RetryRule, StatusMatch};
 
-/// Every fault of a [`RetryRule`] that [`RetryRule::validate`] found.
+/// What is wrong with a [`RetryRule`], every fault of it.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{Limits, Methods, RetryRule, StatusMatch, StatusRule};
+///
+/// let rule = RetryRule {
+///     statuses: vec![StatusRule {
+///         statuses: vec![StatusMatch::Range(599, 500)],
+///         methods: Methods::Any,
+///     }],
+///     limits: Limits { hard_elapsed: Some(Duration::ZERO), ..Limits::default() },
+///     ..RetryRule::transient()
+/// };
+/// let invalid = rule.validate().unwrap_err();
+/// let fields: Vec<_> = invalid.faults().iter().map(|fault| fault.field()).collect();
+/// assert_eq!(fields, ["statuses[0].statuses[0]", "limits.hard_elapsed_ms"]);
+/// assert_eq!(
+///     invalid.to_string(),
+///     "invalid retry rule: `statuses[0].statuses[0]` is 599-500, expected the lower status \
+///      first; `limits.hard_elapsed_ms` is 0, expected 1 or more, or no limit",
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidRule {
     faults: Vec<RuleFault>,
 }
 
-/// One fault of a [`RetryRule`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RuleFault {
-    field: String,
-    found: String,
-    expected: &'static str,
-}
-
 impl InvalidRule {
-    /// The faults, in the order of the fields; never empty.
+    /// The faults, in the order of the rule's fields; there is at least one.
     pub fn faults(&self) -> &[RuleFault] {
         &self.faults
-    }
-}
-
-impl RuleFault {
-    /// The field, as a configuration names it.
-    pub fn field(&self) -> &str {
-        &self.field
-    }
-
-    /// What it holds.
-    pub fn found(&self) -> &str {
-        &self.found
-    }
-
-    /// What it should hold.
-    pub fn expected(&self) -> &str {
-        self.expected
-    }
-}
-
-impl fmt::Display for RuleFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is {}, expected {}",
-            self.field, self.found, self.expected
-        )
     }
 }
 
 impl fmt::Display for InvalidRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("invalid retry rule: ")?;
-        for (i, fault) in self.faults.iter().enumerate() {
-            if i > 0 {
-                f.write_str("; ")?;
-            }
-            write!(f, "{fault}")?;
+        for (index, fault) in self.faults.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{fault}")?;
         }
         Ok(())
     }
@@ -66,9 +54,121 @@ impl fmt::Display for InvalidRule {
 
 impl Error for InvalidRule {}
 
+/// One fault of a [`RetryRule`]: a field, what it holds and what it should hold.
+///
+/// Fields are named as in a configuration, so a duration's name ends in `_ms`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleFault {
+    field: String,
+    found: String,
+    expected: &'static str,
+}
+
+impl RuleFault {
+    /// The way to the field from the rule, such as `statuses[0].statuses[2]`.
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// What the field holds.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
+    /// What the field should hold.
+    pub fn expected(&self) -> &str {
+        self.expected
+    }
+}
+
+impl fmt::Display for RuleFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is {}, expected {}", self.field, self.found, self.expected)
+    }
+}
+
 impl RetryRule {
-    /// Looks for faults.
+    /// Checks for what cannot be meant, and names all of it.
+    ///
+    /// A rule that does not pass gives answers all the same; nothing else calls this, except
+    /// that with the feature `serde` a rule that is deserialized is checked.
+    ///
+    /// # Errors
+    ///
+    /// - a status outside 100 to 999, alone or at either end of a range;
+    /// - a range whose first status is above its last;
+    /// - retries with a backoff whose `base` is zero and whose `max` is not: it would never wait;
+    /// - a hard limit of zero, which no retry can meet;
+    /// - a hard limit below the soft limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{Backoff, RetryRule};
+    ///
+    /// assert_eq!(RetryRule::transient().validate(), Ok(()));
+    ///
+    /// let backoff = Backoff { max: Duration::from_secs(8), ..Backoff::default() };
+    /// let invalid = RetryRule { max_retries: 3, backoff, ..RetryRule::never() }
+    ///     .validate()
+    ///     .unwrap_err();
+    /// assert_eq!(invalid.faults()[0].field(), "backoff.base_ms");
+    /// ```
     pub fn validate(&self) -> Result<(), InvalidRule> {
-        Ok(())
+        let mut faults = Vec::new();
+        for (at, rule) in self.statuses.iter().enumerate() {
+            for (index, status) in rule.statuses.iter().enumerate() {
+                check_status(status, &format!("statuses[{at}].statuses[{index}]"), &mut faults);
+            }
+        }
+        if self.max_retries > 0 {
+            check_backoff(&self.backoff, &mut faults);
+        }
+        check_limits(&self.limits, &mut faults);
+        if faults.is_empty() { Ok(()) } else { Err(InvalidRule { faults }) }
+    }
+}
+
+fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) {
+    let (first, last, found) = match *status {
+        StatusMatch::Code(code) => (code, code, code.to_string()),
+        StatusMatch::Range(first, last) => (first, last, format!("{first}-{last}")),
+    };
+    let mut fault = |expected| {
+        faults.push(RuleFault { field: field.to_owned(), found: found.clone(), expected });
+    };
+    let statuses = 100..=999;
+    if !statuses.contains(&first) || !statuses.contains(&last) {
+        fault("statuses from 100 to 999");
+    }
+    if first > last {
+        fault("the lower status first");
+    }
+}
+
+fn check_backoff(backoff: &Backoff, faults: &mut Vec<RuleFault>) {
+    if whole_ms(backoff.base) == 0 && whole_ms(backoff.max) != 0 {
+        faults.push(RuleFault {
+            field: "backoff.base_ms".to_owned(),
+            found: "0".to_owned(),
+            expected: "1 or more where there are retries and `backoff.max_ms` is not 0",
+        });
+    }
+}
+
+fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
+    let Some(hard) = limits.hard_elapsed.map(whole_ms) else {
+        return;
+    };
+    let mut fault = |expected| {
+        let field = "limits.hard_elapsed_ms".to_owned();
+        faults.push(RuleFault { field, found: hard.to_string(), expected });
+    };
+    if hard == 0 {
+        fault("1 or more, or no limit");
+    }
+    if limits.soft_elapsed.is_some_and(|soft| hard < whole_ms(soft)) {
+        fault("no less than `limits.soft_elapsed_ms`");
     }
 }

@@ -1,0 +1,97 @@
+use std::fmt;
+use std::time::Duration;
+
+/// Why no retry is made.
+///
+/// Where a wait was in question, the reason carries it, for whoever wants to come back later.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_retry_rules::StopReason;
+///
+/// let reason = StopReason::RetryAfterTooLong(Duration::from_secs(90));
+/// assert_eq!(reason.to_string(), "the server asks for a wait of 90s, which is above the cap");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StopReason {
+    /// As many retries were made as the rule has.
+    Exhausted,
+    /// The request cannot be sent again: its body was a stream that is used up.
+    NotReplayable,
+    /// The override header of the response says `false`.
+    ServerSaidNo,
+    /// The rule retries this outcome for no method.
+    NotRetryable,
+    /// The rule retries this outcome, but not for this method.
+    MethodNotAllowed,
+    /// The server asks for this wait, and the rule's cap is below it.
+    RetryAfterTooLong(Duration),
+    /// After this wait the hard limit would have been reached.
+    HardLimit(Duration),
+    /// The soft limit has passed, and the retries that it leaves alone were made.
+    SoftLimit,
+    /// This wait is not shorter than the time that is left to the whole send.
+    Budget(Duration),
+    /// Too many of the recent requests to this origin were retries.
+    Throttled,
+    /// The total timeout ran out while an attempt was in flight. No rule decides so.
+    TotalTimeout,
+}
+
+impl StopReason {
+    /// Whether a retry was wanted and there was none left, or no time for one: true for
+    /// `Exhausted`, `RetryAfterTooLong` and every time limit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::StopReason;
+    ///
+    /// assert!(StopReason::Exhausted.retries_exhausted());
+    /// assert!(StopReason::SoftLimit.retries_exhausted());
+    /// assert!(!StopReason::NotRetryable.retries_exhausted());
+    /// assert!(!StopReason::Throttled.retries_exhausted());
+    /// ```
+    pub fn retries_exhausted(&self) -> bool {
+        match self {
+            StopReason::Exhausted
+            | StopReason::RetryAfterTooLong(_)
+            | StopReason::HardLimit(_)
+            | StopReason::SoftLimit
+            | StopReason::Budget(_)
+            | StopReason::TotalTimeout => true,
+            StopReason::NotReplayable
+            | StopReason::ServerSaidNo
+            | StopReason::NotRetryable
+            | StopReason::MethodNotAllowed
+            | StopReason::Throttled => false,
+        }
+    }
+}
+
+impl fmt::Display for StopReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StopReason::Exhausted => "every retry that the rule allows was made",
+            StopReason::NotReplayable => "the request cannot be sent again",
+            StopReason::ServerSaidNo => "the server asks not to retry",
+            StopReason::NotRetryable => "the rule does not retry this",
+            StopReason::MethodNotAllowed => "the rule does not retry this for this method",
+            StopReason::RetryAfterTooLong(asked) => {
+                return write!(f, "the server asks for a wait of {asked:?}, which is above the cap");
+            }
+            StopReason::HardLimit(wait) => {
+                return write!(f, "a wait of {wait:?} would reach the hard limit");
+            }
+            StopReason::SoftLimit => "the soft limit has passed",
+            StopReason::Budget(wait) => {
+                return write!(f, "a wait of {wait:?} is not shorter than the time left");
+            }
+            StopReason::Throttled => "the retry budget is empty",
+            StopReason::TotalTimeout => "the total timeout ran out during an attempt",
+        })
+    }
+}
