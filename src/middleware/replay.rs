@@ -31,17 +31,20 @@ impl Replay {
     /// Keeps what a retry of `request` needs.
     pub(crate) fn keep(request: &mut Request, source: Option<BodySource>) -> Self {
         let mut copy = head_of(request);
-        let body = match (source, share(request.body_mut())) {
-            (Some(source), _) => KeptBody::Made(source),
-            (None, Shared::Copied(body)) => {
-                *copy.body_mut() = body;
-                KeptBody::InCopy
-            }
-            (None, Shared::Stream(body)) => {
-                let slot = Arc::new(Slot::default());
-                *request.body_mut() = Some(Returning::wrap(body, &slot));
-                KeptBody::Returned(slot)
-            }
+        let body = match source {
+            // The request's own body, if it has one, goes with the first attempt.
+            Some(source) => KeptBody::Made(source),
+            None => match share(request.body_mut()) {
+                Shared::Copied(body) => {
+                    *copy.body_mut() = body;
+                    KeptBody::InCopy
+                }
+                Shared::Stream(body) => {
+                    let slot = Arc::new(Slot::default());
+                    *request.body_mut() = Some(Returning::wrap(body, &slot));
+                    KeptBody::Returned(slot)
+                }
+            },
         };
         Self { copy, body }
     }
