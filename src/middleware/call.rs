@@ -120,15 +120,11 @@ impl<'a> Call<'a> {
             return Ok(());
         };
         let making = async { source.make().await?.put_into(request) };
-        let error = match self.within(making).await {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(source)) => RetryError::BodySource { source },
-            None => RetryError::TotalTimeout {
-                attempts: 0,
-                last: None,
-            },
-        };
-        Err(Error::middleware(error))
+        match self.within(making).await {
+            Some(Err(source)) => Err(Error::middleware(RetryError::BodySource { source })),
+            // Where time ran out, the attempt will say so.
+            Some(Ok(())) | None => Ok(()),
+        }
     }
 
     /// Runs the rest of the chain once.
