@@ -24,7 +24,10 @@ enum Framing {
 }
 
 fn framing(headers: &HeaderMap) -> Framing {
-    match (headers.get("content-length"), headers.get("transfer-encoding")) {
+    match (
+        headers.get("content-length"),
+        headers.get("transfer-encoding"),
+    ) {
         (Some(length), None) => Framing::Length(length.to_str().unwrap().parse().unwrap()),
         (None, Some(coding)) if coding == "chunked" => Framing::Chunked,
         (None, None) => Framing::Unsaid,

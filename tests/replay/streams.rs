@@ -68,7 +68,14 @@ struct Road {
 
 impl Road {
     async fn plain(client: ClientBuilder, class: TransportError, nowhere: Nowhere) -> Road {
-        Road::to("target.test", H1::start(Act::ok("")).await, "http://target.test/", client, class, nowhere)
+        Road::to(
+            "target.test",
+            H1::start(Act::ok("")).await,
+            "http://target.test/",
+            client,
+            class,
+            nowhere,
+        )
     }
 
     fn to(
@@ -140,7 +147,14 @@ async fn tls_cut() -> Road {
     let cut = Raw::start(|_, _, _| async { Ok(()) }).await;
     let server = H1::start_tls(Tls::new(Cert::Good).acceptor(), Act::ok("")).await;
     let url = "https://target.test/";
-    Road::to("target.test", server, url, trusting(), Tls, nowhere(cut.addr, cut))
+    Road::to(
+        "target.test",
+        server,
+        url,
+        trusting(),
+        Tls,
+        nowhere(cut.addr, cut),
+    )
 }
 
 /// The way leads through a proxy, and it is the proxy's name that leads astray.
@@ -154,7 +168,14 @@ async fn behind_a_proxy(class: TransportError, nowhere: Nowhere) -> Road {
         alive: Box::new((nowhere.alive, tunnel)),
         ..nowhere
     };
-    let mut road = Road::to("proxy.test", server, "https://target.test/", client, class, nowhere);
+    let mut road = Road::to(
+        "proxy.test",
+        server,
+        "https://target.test/",
+        client,
+        class,
+        nowhere,
+    );
     road.mended.1 = addr;
     road
 }
