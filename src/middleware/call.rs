@@ -140,12 +140,12 @@ impl<'a> Call<'a> {
         }
         let address = in_flight::address(extensions);
         let running = in_flight::run(address, next.run(request, extensions));
-        let Some((outcome, redirected)) = self.within(running).await else {
+        let Some((outcome, processed)) = self.within(running).await else {
             return self.ran_out(Some(begun));
         };
         let (in_hand, result, condition) = match outcome {
             Err(error) => {
-                let class = self.class_of(&error, redirected);
+                let class = self.class_of(&error, processed);
                 (
                     Err(error),
                     class.map_or(AttemptResult::Error, AttemptResult::Failure),
@@ -351,13 +351,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    fn class_of(&self, error: &Error, redirected: bool) -> Option<TransportError> {
+    fn class_of(&self, error: &Error, processed: bool) -> Option<TransportError> {
         let class = self
             .plan
             .policy
             .class_of(error)
             .or_else(|| classify(error))?;
-        Some(if redirected {
+        Some(if processed {
             class.after_redirect()
         } else {
             class
@@ -422,6 +422,10 @@ impl Call<'_> {
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
         self.tell_stop(&in_hand, reason);
+        if in_hand.is_err() && !self.records.iter().all(AttemptRecord::is_unsent) {
+            // Its error may be passed on as that of a send around this one.
+            in_flight::note_processed();
+        }
         self.finish(in_hand, Some(reason), lent)
     }
 

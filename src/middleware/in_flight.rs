@@ -1,5 +1,5 @@
 //! What an attempt on its way leaves for the code it runs through: the mark by which a second copy
-//! of the middleware knows the first, and the note that a redirect was followed.
+//! of the middleware knows the first, and the note that something of it may have been processed.
 //!
 //! One task-local serves both, since both live exactly as long as the attempt.
 
@@ -16,19 +16,19 @@ struct InFlight {
     /// Where the request's `Extensions` live. It is compared, never followed: a send of another
     /// client inside this attempt has a map of its own, and so an address of its own.
     map: usize,
-    redirected: Cell<bool>,
+    processed: Cell<bool>,
 }
 
-/// Runs one attempt, and says whether a tracked redirect was followed in it.
+/// Runs one attempt, and says whether [`note_processed`] was called in it.
 pub(crate) async fn run<F: Future>(map: usize, attempt: F) -> (F::Output, bool) {
     let in_flight = InFlight {
         map,
-        redirected: Cell::new(false),
+        processed: Cell::new(false),
     };
     IN_FLIGHT
         .scope(in_flight, async move {
             let output = attempt.await;
-            (output, IN_FLIGHT.with(|own| own.redirected.get()))
+            (output, IN_FLIGHT.with(|own| own.processed.get()))
         })
         .await
 }
@@ -45,8 +45,10 @@ pub(crate) fn carries(extensions: &Extensions) -> bool {
         .unwrap_or(false)
 }
 
-/// Notes that an answer came and sent the request on. Outside an attempt it does nothing.
-pub(crate) fn note_redirect() {
+/// Notes that something of the attempt around this may have been processed, whatever it fails with
+/// in the end: an answer came that sent it on, or another client, on its way to such an error, sent
+/// what a middleware further in had handed to it. Outside an attempt it does nothing.
+pub(crate) fn note_processed() {
     // The only error is that no attempt runs in this task, and then nobody asks.
-    let _ = IN_FLIGHT.try_with(|own| own.redirected.set(true));
+    let _ = IN_FLIGHT.try_with(|own| own.processed.set(true));
 }
