@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess};
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
+use http::Method;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use self::shape::{At, Path, Shape, Written};
-use super::millis::whole_ms;
 use super::{
     Backoff, Jitter, Limits, Methods, RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource,
     RetryRule, StatusMatch, StatusRule, WaitFormat, WaitHeader,
@@ -160,3 +159,214 @@ words!(WaitFormat, r#""seconds", "millis", "unix_seconds", "unix_millis" or "htt
     "unix_millis" => UnixMillis,
     "http_date" => HttpDate,
 });
+
+impl Shape for Methods {
+    const EXPECTED: &'static str =
+        r#""never", "idempotent", "any" or a list of methods such as ["GET", "PUT"]"#;
+
+    fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "never" => Some(Methods::Never),
+            "idempotent" => Some(Methods::Idempotent),
+            "any" => Some(Methods::Any),
+            _ => None,
+        }
+    }
+
+    fn from_seq<'de, A: SeqAccess<'de>>(seq: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        Vec::<Method>::from_seq(seq, At::new(at.path)).map(Methods::Listed)
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Methods::Never => to.serialize_str("never"),
+            Methods::Idempotent => to.serialize_str("idempotent"),
+            Methods::Any => to.serialize_str("any"),
+            Methods::Listed(listed) => listed.write(to),
+        }
+    }
+}
+
+impl Shape for StatusMatch {
+    const EXPECTED: &'static str =
+        r#"a status such as 429, a range such as "500-599" or a class such as "5xx""#;
+
+    fn from_number(number: u64) -> Option<Self> {
+        u16::try_from(number).ok().map(StatusMatch::Code)
+    }
+
+    fn from_word(word: &str) -> Option<Self> {
+        if let Some((first, last)) = word.split_once('-') {
+            return Some(StatusMatch::Range(code(first)?, code(last)?));
+        }
+        match word.strip_suffix("xx") {
+            Some(class) => match code(class)? {
+                hundreds @ 1..=9 => Some(StatusMatch::Range(hundreds * 100, hundreds * 100 + 99)),
+                _ => None,
+            },
+            None => code(word).map(StatusMatch::Code),
+        }
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StatusMatch::Code(code) => to.serialize_u16(*code),
+            StatusMatch::Range(first, last) => to.collect_str(&format_args!("{first}-{last}")),
+        }
+    }
+}
+
+/// A number as it is written in a status: digits alone, where `parse` would allow a sign.
+fn code(digits: &str) -> Option<u16> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
+}
+
+impl Shape for RetryAfterCap {
+    const EXPECTED: &'static str =
+        r#""no_cap" or a table with either `stop_above_ms` or `backoff_above_ms`"#;
+
+    fn from_word(word: &str) -> Option<Self> {
+        (word == "no_cap").then_some(RetryAfterCap::NoCap)
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        match Cap::from_map(map, At::new(at.path))? {
+            Cap {
+                stop_above: Some(cap),
+                backoff_above: None,
+            } => Ok(RetryAfterCap::StopAbove(cap)),
+            Cap {
+                stop_above: None,
+                backoff_above: Some(cap),
+            } => Ok(RetryAfterCap::BackoffAbove(cap)),
+            _ => Err(at.unexpected_map()),
+        }
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            RetryAfterCap::NoCap => to.serialize_str("no_cap"),
+            RetryAfterCap::StopAbove(cap) => Cap {
+                stop_above: Some(cap),
+                backoff_above: None,
+            }
+            .write(to),
+            RetryAfterCap::BackoffAbove(cap) => Cap {
+                stop_above: None,
+                backoff_above: Some(cap),
+            }
+            .write(to),
+        }
+    }
+}
+
+/// A [`RetryAfterCap`] with a duration.
+struct Cap {
+    stop_above: Option<Duration>,
+    backoff_above: Option<Duration>,
+}
+
+table!(Cap, "a table", Some(Cap { stop_above: None, backoff_above: None }), {
+    "stop_above_ms" => stop_above,
+    "backoff_above_ms" => backoff_above,
+});
+
+impl Shape for Jitter {
+    const EXPECTED: &'static str =
+        r#""no_jitter", "full" or a table with `proportional`, of `lo` and `hi`"#;
+
+    fn from_word(word: &str) -> Option<Self> {
+        match word {
+            "no_jitter" => Some(Jitter::NoJitter),
+            "full" => Some(Jitter::Full),
+            _ => None,
+        }
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        let Proportional {
+            bounds: Bounds { lo, hi },
+        } = Proportional::from_map(map, At::new(at.path))?;
+        Ok(Jitter::Proportional { lo, hi })
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Jitter::NoJitter => to.serialize_str("no_jitter"),
+            Jitter::Full => to.serialize_str("full"),
+            Jitter::Proportional { lo, hi } => Proportional {
+                bounds: Bounds { lo, hi },
+            }
+            .write(to),
+        }
+    }
+}
+
+/// A [`Jitter`] with numbers.
+struct Proportional {
+    bounds: Bounds,
+}
+
+#[derive(Clone)]
+struct Bounds {
+    lo: u32,
+    hi: u32,
+}
+
+table!(Proportional, "a table", None, {
+    "proportional" => bounds,
+});
+
+table!(Bounds, "a table of `lo` and `hi`", None, {
+    "lo" => lo,
+    "hi" => hi,
+});
+
+macro_rules! serde_traits {
+    ($($type:ident),+ $(,)?) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                At::new(Path::Root).deserialize(from)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                self.write(to)
+            }
+        }
+    )+};
+}
+
+serde_traits!(
+    Backoff,
+    Jitter,
+    Limits,
+    Methods,
+    RetryAfter,
+    RetryAfterCap,
+    RetryAfterRole,
+    RetryAfterSource,
+    StatusMatch,
+    StatusRule,
+    WaitFormat,
+    WaitHeader,
+);
+
+impl<'de> Deserialize<'de> for RetryRule {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let rule: RetryRule = At::new(Path::Root).deserialize(from)?;
+        rule.validate().map_err(D::Error::custom)?;
+        Ok(rule)
+    }
+}
+
+impl Serialize for RetryRule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.write(to)
+    }
+}

@@ -186,7 +186,8 @@ impl RetryRule {
         // 5.
         let (wait, _) = self.planned_wait(outcome, attempt)?;
         // 6.
-        self.limits.check(wait, attempt.attempt, attempt.elapsed, attempt.remaining)?;
+        self.limits
+            .check(wait, attempt.attempt, attempt.elapsed, attempt.remaining)?;
         Ok(wait)
     }
 
@@ -214,7 +215,9 @@ impl RetryRule {
         match failure {
             TransportError::Protocol | TransportError::Certificate => None,
             // Never through `sent_failures`: a proxy that wants a password wants it again.
-            TransportError::Proxy { status: Some(status) } => {
+            TransportError::Proxy {
+                status: Some(status),
+            } => {
                 let refused = matches!(self.status_methods(status)?, Methods::Never);
                 (self.unsent_failures && !refused).then_some(&Methods::Any)
             }
@@ -226,7 +229,10 @@ impl RetryRule {
 
     /// The methods of the first of `statuses` that contains `status`.
     pub(crate) fn status_methods(&self, status: StatusCode) -> Option<&Methods> {
-        self.statuses.iter().find(|rule| rule.contains(status)).map(|rule| &rule.methods)
+        self.statuses
+            .iter()
+            .find(|rule| rule.contains(status))
+            .map(|rule| &rule.methods)
     }
 
     /// What the override header of a response says, from status 400 on: whether to retry.

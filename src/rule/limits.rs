@@ -72,7 +72,9 @@ impl Limits {
         if self.hard_reached_ms(elapsed_ms.saturating_add(wait_ms)) {
             return Err(StopReason::HardLimit(wait));
         }
-        if self.soft_elapsed.is_some_and(|soft| elapsed_ms > whole_ms(soft))
+        if self
+            .soft_elapsed
+            .is_some_and(|soft| elapsed_ms > whole_ms(soft))
             && attempt >= self.min_retries
         {
             return Err(StopReason::SoftLimit);
@@ -84,6 +86,7 @@ impl Limits {
     }
 
     fn hard_reached_ms(&self, elapsed_ms: u64) -> bool {
-        self.hard_elapsed.is_some_and(|hard| elapsed_ms >= whole_ms(hard))
+        self.hard_elapsed
+            .is_some_and(|hard| elapsed_ms >= whole_ms(hard))
     }
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 /// The whole milliseconds in `duration`, `u64::MAX` where there are more than that.
 pub(super) fn whole_ms(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1000).saturating_add(u64::from(duration.subsec_millis()))
+    duration
+        .as_secs()
+        .saturating_mul(1000)
+        .saturating_add(u64::from(duration.subsec_millis()))
 }
 
 /// `duration` without what is less than a millisecond.
@@ -22,5 +25,9 @@ pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
 pub(super) fn sample(random: f64) -> f64 {
     // The largest number below 1; `clamp` alone would hand a NaN through.
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
-    if random.is_nan() { 0.0 } else { random.clamp(0.0, BELOW_ONE) }
+    if random.is_nan() {
+        0.0
+    } else {
+        random.clamp(0.0, BELOW_ONE)
+    }
 }

@@ -26,9 +26,7 @@ pub use decide::{Attempt, Decision};
 pub use limits::Limits;
 pub use methods::Methods;
 pub use outcome::{AttemptOutcome, TransportError};
-pub use retry_after::{
-    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader,
-};
+pub use retry_after::{RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader};
 pub use status::{StatusMatch, StatusRule};
 pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};

@@ -127,7 +127,10 @@ impl TransportError {
     /// assert!(!TransportError::Closed.is_timeout());
     /// ```
     pub fn is_timeout(&self) -> bool {
-        matches!(self, TransportError::Timeout | TransportError::ConnectTimeout)
+        matches!(
+            self,
+            TransportError::Timeout | TransportError::ConnectTimeout
+        )
     }
 
     /// What this failure is once a redirect was followed: no failure of a later hop proves that
@@ -149,8 +152,14 @@ impl fmt::Display for TransportError {
             TransportError::Connect => "no connection could be made",
             TransportError::ConnectTimeout => "no connection could be made in time",
             TransportError::Tls => "the TLS handshake broke off",
-            TransportError::Proxy { status: Some(status) } => {
-                return write!(f, "the proxy refused the tunnel with status {}", status.as_u16());
+            TransportError::Proxy {
+                status: Some(status),
+            } => {
+                return write!(
+                    f,
+                    "the proxy refused the tunnel with status {}",
+                    status.as_u16()
+                );
             }
             TransportError::Proxy { status: None } => "the proxy refused the tunnel",
             TransportError::NotProcessed => "the server did not process the request",
@@ -169,7 +178,6 @@ impl Error for TransportError {}
 #[cfg(test)]
 mod tests {
     use super::TransportError::*;
-    use super::*;
 
     #[test]
     fn nothing_is_unsent_after_a_redirect() {

@@ -151,12 +151,13 @@ impl WaitHeader {
 impl RetryAfter {
     /// The wait that a response with these headers asks for.
     pub(super) fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
-        self.headers.iter().find_map(|header| header.read(headers, now)).or_else(|| {
-            match self.source {
+        self.headers
+            .iter()
+            .find_map(|header| header.read(headers, now))
+            .or_else(|| match self.source {
                 RetryAfterSource::Ignore => None,
                 RetryAfterSource::Header => parse_retry_after(text(headers, &RETRY_AFTER)?, now),
                 RetryAfterSource::MsThenHeader => retry_after_ms(headers, now),
-            }
-        })
+            })
     }
 }

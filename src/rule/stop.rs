@@ -81,7 +81,10 @@ impl fmt::Display for StopReason {
             StopReason::NotRetryable => "the rule does not retry this",
             StopReason::MethodNotAllowed => "the rule does not retry this for this method",
             StopReason::RetryAfterTooLong(asked) => {
-                return write!(f, "the server asks for a wait of {asked:?}, which is above the cap");
+                return write!(
+                    f,
+                    "the server asks for a wait of {asked:?}, which is above the cap"
+                );
             }
             StopReason::HardLimit(wait) => {
                 return write!(f, "a wait of {wait:?} would reach the hard limit");

@@ -83,7 +83,11 @@ impl RuleFault {
 
 impl fmt::Display for RuleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is {}, expected {}", self.field, self.found, self.expected)
+        write!(
+            f,
+            "`{}` is {}, expected {}",
+            self.field, self.found, self.expected
+        )
     }
 }
 
@@ -119,14 +123,22 @@ impl RetryRule {
         let mut faults = Vec::new();
         for (at, rule) in self.statuses.iter().enumerate() {
             for (index, status) in rule.statuses.iter().enumerate() {
-                check_status(status, &format!("statuses[{at}].statuses[{index}]"), &mut faults);
+                check_status(
+                    status,
+                    &format!("statuses[{at}].statuses[{index}]"),
+                    &mut faults,
+                );
             }
         }
         if self.max_retries > 0 {
             check_backoff(&self.backoff, &mut faults);
         }
         check_limits(&self.limits, &mut faults);
-        if faults.is_empty() { Ok(()) } else { Err(InvalidRule { faults }) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidRule { faults })
+        }
     }
 }
 
@@ -136,7 +148,11 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
         StatusMatch::Range(first, last) => (first, last, format!("{first}-{last}")),
     };
     let mut fault = |expected| {
-        faults.push(RuleFault { field: field.to_owned(), found: found.clone(), expected });
+        faults.push(RuleFault {
+            field: field.to_owned(),
+            found: found.clone(),
+            expected,
+        });
     };
     let statuses = 100..=999;
     if !statuses.contains(&first) || !statuses.contains(&last) {
@@ -163,12 +179,19 @@ fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
     };
     let mut fault = |expected| {
         let field = "limits.hard_elapsed_ms".to_owned();
-        faults.push(RuleFault { field, found: hard.to_string(), expected });
+        faults.push(RuleFault {
+            field,
+            found: hard.to_string(),
+            expected,
+        });
     };
     if hard == 0 {
         fault("1 or more, or no limit");
     }
-    if limits.soft_elapsed.is_some_and(|soft| hard < whole_ms(soft)) {
+    if limits
+        .soft_elapsed
+        .is_some_and(|soft| hard < whole_ms(soft))
+    {
         fault("no less than `limits.soft_elapsed_ms`");
     }
 }

@@ -63,7 +63,9 @@ impl RetryRule {
         attempt: &Attempt<'_>,
     ) -> Result<Option<Duration>, StopReason> {
         let zero_counts = !self.retry_after.zero_means_backoff;
-        let asked = self.asked(outcome, attempt).filter(|asked| zero_counts || !asked.is_zero());
+        let asked = self
+            .asked(outcome, attempt)
+            .filter(|asked| zero_counts || !asked.is_zero());
         let Some(asked) = asked else {
             return Ok(None);
         };

@@ -116,7 +116,9 @@ fn trimmed(value: &str) -> &str {
 
 fn seconds(value: &str) -> Option<Duration> {
     let (whole, thousandths) = decimal(value)?;
-    Some(Duration::from_millis(whole.saturating_mul(1000).saturating_add(thousandths)))
+    Some(Duration::from_millis(
+        whole.saturating_mul(1000).saturating_add(thousandths),
+    ))
 }
 
 fn millis(value: &str) -> Option<Duration> {
@@ -130,7 +132,10 @@ fn decimal(value: &str) -> Option<(u64, u64)> {
     };
     digits(fraction)?;
     let thousandths = fraction.bytes().map(digit).chain([0, 0]).take(3);
-    Some((digits(whole)?, thousandths.fold(0, |sum, digit| sum * 10 + digit)))
+    Some((
+        digits(whole)?,
+        thousandths.fold(0, |sum, digit| sum * 10 + digit),
+    ))
 }
 
 /// The number that one or more digits make, `u64::MAX` where it is larger.
@@ -149,7 +154,9 @@ fn digit(byte: u8) -> u64 {
 
 fn until_unix(moment: Duration, now: SystemTime) -> Duration {
     // Where the clock cannot hold the moment, it is as far off as can be.
-    SystemTime::UNIX_EPOCH.checked_add(moment).map_or(moment, |moment| until(moment, now))
+    SystemTime::UNIX_EPOCH
+        .checked_add(moment)
+        .map_or(moment, |moment| until(moment, now))
 }
 
 fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
@@ -159,7 +166,9 @@ fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
     if !bare {
         return None;
     }
-    let moment = httpdate::parse_http_date(value).ok().or_else(|| leap_second(value))?;
+    let moment = httpdate::parse_http_date(value)
+        .ok()
+        .or_else(|| leap_second(value))?;
     Some(until(moment, now))
 }
 
@@ -170,7 +179,11 @@ fn leap_second(value: &str) -> Option<SystemTime> {
     let date = date.get_mut(..value.len())?;
     date.copy_from_slice(value.as_bytes());
 
-    let behind = if value.ends_with("GMT") { " GMT".len() } else { " 1994".len() };
+    let behind = if value.ends_with("GMT") {
+        " GMT".len()
+    } else {
+        " 1994".len()
+    };
     let end = value.len().checked_sub(behind)?;
     let second = date.get_mut(end.checked_sub(2)?..end)?;
     if second != b"60" {
