@@ -264,10 +264,9 @@ impl<'a> Call<'a> {
     /// Keeps what is in hand until the next attempt starts.
     pub(crate) fn hold(&mut self, failed: Failed<'_>) -> Result<Refused> {
         if self.plan.ends.is_some() {
-            self.last = match &failed.in_hand {
-                Ok(response) => response.error_for_status_ref().err().map(Into::into),
-                Err(_) => None,
-            };
+            let response = failed.in_hand.as_ref().ok();
+            let refused = response.and_then(|response| response.error_for_status_ref().err());
+            self.last = refused.map(Into::into);
         }
         let is_status = matches!(failed.result, AttemptResult::Status(_));
         let limit = if is_status {
@@ -318,6 +317,14 @@ impl<'a> Call<'a> {
             }
         }
         Ok(request)
+    }
+
+    /// Lets go of what was in hand: the next attempt starts. Of an error it is noted that it was,
+    /// where a total timeout may have to tell.
+    pub(crate) fn let_go(&mut self, in_hand: Result<Refused>) {
+        if let (Some(_), Err(error)) = (self.plan.ends, in_hand) {
+            self.last = Some(error.into());
+        }
     }
 
     /// The limit that would be met by starting an attempt at `moment`.

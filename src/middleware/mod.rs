@@ -133,6 +133,7 @@ async fn send(
                 return call.give_up(in_hand, reason, &mut lent);
             }
         };
+        call.let_go(in_hand);
         lent.restore(call.retries());
     }
 }
