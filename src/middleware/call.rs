@@ -20,7 +20,7 @@ use super::overrides::Plan;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
-use crate::rule::{Methods, TransportError};
+use crate::rule::{Methods, StopReason, TransportError};
 
 pub(crate) struct Call<'a> {
     pub(super) plan: &'a Plan<'a>,
@@ -117,20 +117,26 @@ impl<'a> Call<'a> {
     }
 
     /// Gives a request without a body its first.
-    pub(crate) async fn first_body(&self, request: &mut Request) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// That of the source, or that the total timeout was over, each with the reason to stop.
+    pub(crate) async fn first_body(
+        &mut self,
+        request: &mut Request,
+    ) -> std::result::Result<(), (Error, StopReason)> {
         let Some(source) = &self.plan.body_source else {
             return Ok(());
         };
         let making = async { source.make().await?.put_into(request) };
-        let error = match self.within(making).await {
-            Some(Ok(())) => return Ok(()),
-            Some(Err(source)) => RetryError::BodySource { source },
-            None => RetryError::TotalTimeout {
-                attempts: 0,
-                last: None,
-            },
-        };
-        Err(Error::middleware(error))
+        match self.within(making).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(source)) => {
+                let error = Error::middleware(RetryError::BodySource { source });
+                Err((error, StopReason::NotReplayable))
+            }
+            None => Err((self.ran_out(None), StopReason::TotalTimeout)),
+        }
     }
 
     /// Runs the rest of the chain once.
@@ -161,7 +167,7 @@ impl<'a> Call<'a> {
                     let running = in_flight::run(address, running);
                     match Box::pin(clock::timeout_at(end, running)).await {
                         Ok(ended) => ended,
-                        Err(_) => return self.ran_out(Some(begun)),
+                        Err(_) => return Ended::OutOfTime(self.ran_out(Some(begun))),
                     }
                 }
             };
@@ -215,7 +221,7 @@ impl<'a> Call<'a> {
                 let result = AttemptResult::Failure(failure);
                 Ended::Failed(Failed::new(Ok(response), result, begun))
             }
-            None => self.ran_out(Some(begun)),
+            None => Ended::OutOfTime(self.ran_out(Some(begun))),
         }
     }
 
@@ -267,7 +273,7 @@ impl<'a> Call<'a> {
     }
 
     /// The total timeout ran out, in the attempt that was begun then or before the first.
-    pub(crate) fn ran_out(&mut self, begun: Option<Instant>) -> Ended<'a> {
+    pub(crate) fn ran_out(&mut self, begun: Option<Instant>) -> Error {
         if let Some(begun) = begun {
             let result = AttemptResult::Failure(TransportError::Timeout);
             let elapsed = since(begun);
@@ -280,10 +286,7 @@ impl<'a> Call<'a> {
         }
         let attempts = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         let last = self.last.take();
-        Ended::OutOfTime(Error::middleware(RetryError::TotalTimeout {
-            attempts,
-            last,
-        }))
+        Error::middleware(RetryError::TotalTimeout { attempts, last })
     }
 }
 

@@ -1,7 +1,7 @@
 //! What reqwest reports, turned into a [`TransportError`].
 //!
-//! The only file that walks the sources of an error, and the only one that asks "could it have been
-//! processed?". What is not known counts as sent.
+//! The only file that walks the sources of an error, and the only one that asks whether a request
+//! could have been processed. What is not known counts as sent.
 
 use std::error::Error as StdError;
 use std::io;
@@ -9,199 +9,302 @@ use std::iter;
 
 use http::StatusCode;
 
+use super::error::RetryError;
 use crate::TransportError;
 
-/// Names what a failed attempt came to, or `None` where it is no transport failure.
+/// Names what a failed attempt came to, or `None` where it is no failure of the transport.
+///
+/// An error of a middleware further in is searched for the `reqwest::Error` behind it; without one
+/// it is no failure of the transport. Neither is what the caller did, nor what happened after the
+/// head of an answer had come.
+///
+/// # What is what
+///
+/// "Unsent" says that the error proves that nothing was processed. The last column names the part
+/// of the rule that decides whether the request is sent again.
+///
+/// | fault | what reqwest reports | class | unsent | decided by |
+/// | --- | --- | --- | --- | --- |
+/// | connection refused | connect: "tcp connect error" | `Connect` | yes | `unsent_failures` |
+/// | name not resolved | connect, dns | `Dns` | yes | `unsent_failures` |
+/// | connect timeout, also in the TLS handshake or at a proxy | connect, timeout | `ConnectTimeout` | yes | `timeouts`, `unsent_failures` |
+/// | total or read timeout before the head, wherever it struck | timeout | `Timeout` | no | `timeouts`, `sent_failures` |
+/// | connection gone before a byte was written | hyper: canceled | `NotProcessed` | yes | `unsent_failures` |
+/// | closed before a whole head | hyper: incomplete message | `Closed` | no | `sent_failures` |
+/// | reset before a whole head | hyper: connection reset | `Closed` | no | `sent_failures` |
+/// | upload cut off | hyper: error writing a body, broken pipe, connection reset | `Closed` | no | `sent_failures` |
+/// | no HTTP where a head should be, or a head without end | hyper: parse error | `Protocol` | – | never |
+/// | certificate that does not verify | connect: rustls `InvalidCertificate` | `Certificate`; `Tls` without `rustls` | – | never |
+/// | client certificate demanded or refused | connect: a rustls alert about certificates | `Certificate`; `Tls` without `rustls` | – | never |
+/// | client certificate demanded or refused after the handshake (TLS 1.3) | hyper: a rustls alert about certificates | `Certificate`; `Closed` without `rustls` | – | never |
+/// | no TLS where it was asked for, or none in common | connect: another rustls alert, an invalid message | `Protocol`; `Tls` without `rustls` | – | never |
+/// | TLS broken after the handshake | hyper: another rustls alert, an invalid message | `Protocol`; `Closed` without `rustls` | – | never |
+/// | closed or reset in the TLS handshake | connect: "tls handshake eof", connection reset | `Tls` | yes | `unsent_failures` |
+/// | proxy demands credentials | connect: "proxy authorization required" | `Proxy { status: Some(407) }` | yes | `unsent_failures`, `statuses` |
+/// | proxy refuses the tunnel, or is none | connect: "tunnel error", "SOCKS error" | `Proxy { status: None }` | yes | `unsent_failures` |
+/// | HTTP/2 stream refused | h2: a reset, REFUSED_STREAM, by the peer | `NotProcessed`; `Closed` without `http2` | yes | `unsent_failures` |
+/// | HTTP/2 GOAWAY that leaves the request out | h2: a GOAWAY by the peer | `NotProcessed`; `Closed` without `http2` | yes | `unsent_failures` |
+/// | HTTP/2 GOAWAY that covers the request, then closed | hyper: broken pipe | `Closed` | no | `sent_failures` |
+/// | HTTP/2 stream reset for another reason | h2: a reset by the peer | `Closed` | no | `sent_failures` |
+/// | HTTP/2 connection closed or reset | hyper: broken pipe, connection reset | `Closed` | no | `sent_failures` |
+/// | HTTP/2 ping not answered in time | hyper: timeout | `Timeout` | no | `timeouts`, `sent_failures` |
+/// | no HTTP/2 where it was spoken | h2: a GOAWAY of its own | `Protocol`; `Closed` without `http2` | – | never |
+/// | body stream of the request failed | hyper: an error of the user's | none | – | comes straight back |
+/// | body stream of the request failed over HTTP/2 | h2: a reset by the user | none; `Closed` without `http2` | – | comes straight back |
+/// | URL or version that this client cannot ask for | builder, "invalid URL", "client error (User…)" | none | – | comes straight back |
+/// | redirect that is not followed | redirect, builder | none | – | comes straight back |
+/// | after the head: a refused status, a body that broke off or reads as nonsense | status, decode | none | – | comes straight back |
+///
+/// # What it cannot tell
+///
+/// - Which hop failed. After a redirect an error is that of the first hop; only a client whose
+///   redirects are tracked knows better.
+/// - Whose request failed. A middleware further in that sends requests of its own and passes their
+///   `reqwest::Error` on makes it look like one of this request.
+/// - What a wrapper hides. One whose `source()` leads past the `reqwest::Error`, as thiserror's
+///   `transparent` does, is no failure of the transport.
+/// - A certificate that does not verify under another TLS than rustls: that is `Connect`.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::{TransportError, classify};
+///
+/// # rustls::crypto::ring::default_provider().install_default().ok();
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// let client = reqwest::Client::builder().no_proxy().build()?;
+/// let client = reqwest_middleware::ClientBuilder::new(client).build();
+///
+/// // A port that was free a moment ago.
+/// let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+/// let refused = client.post(format!("http://127.0.0.1:{port}/")).send().await.unwrap_err();
+/// assert_eq!(classify(&refused), Some(TransportError::Connect));
+///
+/// let never_sent = client.get("not a URL").send().await.unwrap_err();
+/// assert_eq!(classify(&never_sent), None);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn classify(error: &reqwest_middleware::Error) -> Option<TransportError> {
-    let error = find::<reqwest::Error>(error)?;
-    if !error.is_request() {
+    // Of another send further in: what it failed with before its time ran out says nothing of the
+    // attempt that was ended.
+    if find::<RetryError>(error).is_some() {
         return None;
     }
-    let seen = Findings::of(error);
-    if seen.callers_fault {
-        return None;
-    }
-    if let Some(verdict) = seen.verdict {
-        return Some(verdict);
-    }
-    if error.is_connect() {
-        return Some(connect_stage(error, &seen));
-    }
-    if seen.not_processed {
-        return Some(TransportError::NotProcessed);
-    }
-    if error.is_timeout() {
-        return Some(TransportError::Timeout);
-    }
-    Some(TransportError::Closed)
+    let error = find::<reqwest::Error>(error).filter(|error| error.is_request())?;
+    // The connect stage comes before the timeout: a connect timeout is both, and proves more.
+    let connecting = error.is_connect();
+    let class = match chain(error).filter_map(Finding::of).min() {
+        Some(Finding::Caller) => return None,
+        Some(Finding::Certificate) => TransportError::Certificate,
+        Some(Finding::Protocol) => TransportError::Protocol,
+        Some(Finding::Proxy(status)) if connecting => TransportError::Proxy { status },
+        _ if connecting && error.is_dns() => TransportError::Dns,
+        _ if connecting && error.is_timeout() => TransportError::ConnectTimeout,
+        Some(Finding::Tls) if connecting => TransportError::Tls,
+        _ if connecting => TransportError::Connect,
+        Some(Finding::NotProcessed) => TransportError::NotProcessed,
+        _ if error.is_timeout() => TransportError::Timeout,
+        _ => TransportError::Closed,
+    };
+    Some(class)
 }
 
-/// Names what went wrong while the body of a response was read.
-///
-/// `None` where the bytes all came and only what they say is wrong, as under a corrupt
-/// `content-encoding`.
+/// Names what went wrong while the body of an answer was read, or `None` where all of it came and
+/// only what it says is wrong, as under a corrupt `content-encoding`.
 pub(crate) fn classify_body(error: &(dyn StdError + 'static)) -> Option<TransportError> {
     if chain(error).any(timed_out) {
         return Some(TransportError::Timeout);
     }
-    chain(error).any(broken_off).then_some(TransportError::Body)
+    let broken_off = chain(error).any(|link| link.is::<hyper::Error>());
+    broken_off.then_some(TransportError::Body)
 }
 
-/// Whether a timeout is behind this error, also where a middleware further in wrapped it.
+/// Whether reqwest gave up waiting, also where a middleware further in wrapped its error.
 pub(crate) fn is_timeout(error: &reqwest_middleware::Error) -> bool {
     find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_timeout)
 }
 
-/// The outermost error of type `E` in this one, however deep a middleware further in wrapped it.
+/// The outermost `E` in an error, however deep middlewares further in wrapped it.
 pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> Option<&E> {
-    chain(error).find_map(|link| link.downcast_ref::<E>())
+    chain(error).find_map(|link| link.downcast_ref())
 }
 
-/// How many links of a chain are looked at. The longest seen has ten; an error may be its own
-/// source.
+/// How far a chain is followed. The longest that reqwest makes has less than ten links; this is
+/// against one that bites its own tail.
 const DEPTH: usize = 64;
 
-/// The error and everything behind it. An `io::Error` hides what it wraps from `source()`, and a
-/// `reqwest_middleware::Error` and an `anyhow::Error` show only what is behind the error they hold.
+/// An error and all that is behind it.
 fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    iter::successors(Some(error), |link| inner(*link)).take(DEPTH)
+    iter::successors(Some(error), |link| behind(*link)).take(DEPTH)
 }
 
-fn inner<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+/// What is behind an error. The `source()` of these two leads past the error that they hold.
+fn behind<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     if let Some(error) = link.downcast_ref::<io::Error>() {
         return match error.get_ref() {
-            Some(wrapped) => Some(wrapped),
+            Some(held) => Some(held),
             None => error.source(),
         };
     }
     match link.downcast_ref::<reqwest_middleware::Error>() {
-        Some(reqwest_middleware::Error::Reqwest(error)) => Some(error),
-        Some(reqwest_middleware::Error::Middleware(error)) => Some(error.as_ref()),
+        Some(reqwest_middleware::Error::Reqwest(held)) => Some(held),
+        Some(reqwest_middleware::Error::Middleware(held)) => Some(held.as_ref()),
         None => link.source(),
     }
 }
 
-/// What one walk over a chain found.
-#[derive(Default)]
-struct Findings {
-    callers_fault: bool,
-    verdict: Option<TransportError>,
-    not_processed: bool,
-    tls: bool,
-    tunnel: Option<TransportError>,
-    tcp: bool,
+/// What one link of a chain gives away. Of several the first in this order counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Finding {
+    /// It is the caller's doing. First, since what failed in a body stream of the caller's can look
+    /// like anything, a refused connection included.
+    Caller,
+    Certificate,
+    Protocol,
+    /// The proxy refused, with a status where its words give one away.
+    Proxy(Option<StatusCode>),
+    /// The request was not written, or the peer says that it did not look at it.
+    NotProcessed,
+    /// It happened below TLS. Before `Tls`, since it has an `io::Error` behind it too.
+    Tcp,
+    /// It happened in TLS, or in I/O, which is TLS's where nothing says that it was TCP's.
+    Tls,
 }
 
-impl Findings {
-    fn of(error: &(dyn StdError + 'static)) -> Findings {
-        let mut seen = Findings::default();
-        for link in chain(error) {
-            seen.look(link);
-            if seen.callers_fault {
-                break;
-            }
-        }
-        seen
-    }
-
-    fn look(&mut self, link: &(dyn StdError + 'static)) {
+impl Finding {
+    fn of(link: &(dyn StdError + 'static)) -> Option<Finding> {
         if let Some(error) = link.downcast_ref::<hyper::Error>() {
-            self.callers_fault |= error.is_user();
-            self.not_processed |= error.is_canceled();
-            if error.is_parse() {
-                self.conclude(TransportError::Protocol);
-            }
-            return;
+            return of_hyper(error);
         }
         if let Some(error) = link.downcast_ref::<io::Error>() {
-            self.tls |= matches!(
-                error.kind(),
-                io::ErrorKind::UnexpectedEof
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::BrokenPipe
-                    | io::ErrorKind::InvalidData
-            );
-            return;
+            return of_io(error);
         }
-        match tls_finding(link) {
-            Some(found) => self.conclude(found),
-            None => match h2_finding(link) {
-                Some(TransportError::NotProcessed) => self.not_processed = true,
-                Some(found) => self.conclude(found),
-                None => self.text(link),
-            },
+        if link.is::<reqwest::Error>() {
+            return None;
         }
-    }
-
-    /// A certificate outranks a protocol fault.
-    fn conclude(&mut self, found: TransportError) {
-        if self.verdict != Some(TransportError::Certificate) {
-            self.verdict = Some(found);
-        }
-    }
-
-    fn text(&mut self, link: &(dyn StdError + 'static)) {
-        let _ = link;
+        of_rustls(link)
+            .or_else(|| of_h2(link))
+            .or_else(|| of_words(&link.to_string()))
     }
 }
 
-fn connect_stage(error: &reqwest::Error, seen: &Findings) -> TransportError {
-    if let Some(proxy) = seen.tunnel {
-        proxy
-    } else if error.is_dns() {
-        TransportError::Dns
-    } else if error.is_timeout() {
-        TransportError::ConnectTimeout
-    } else if seen.tls && !seen.tcp {
-        TransportError::Tls
+fn of_hyper(error: &hyper::Error) -> Option<Finding> {
+    if error.is_user() {
+        Some(Finding::Caller)
+    } else if error.is_parse() {
+        Some(Finding::Protocol)
+    } else if error.is_canceled() {
+        Some(Finding::NotProcessed)
     } else {
-        TransportError::Connect
+        None
     }
 }
 
-fn timed_out(link: &(dyn StdError + 'static)) -> bool {
-    if let Some(error) = link.downcast_ref::<reqwest::Error>() {
-        return error.is_timeout();
-    }
-    link.downcast_ref::<io::Error>()
-        .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
-}
-
-fn broken_off(link: &(dyn StdError + 'static)) -> bool {
-    link.is::<hyper::Error>()
-}
-
-#[cfg(feature = "rustls")]
-fn tls_finding(link: &(dyn StdError + 'static)) -> Option<TransportError> {
-    match link.downcast_ref::<rustls::Error>()? {
-        rustls::Error::InvalidCertificate(_) => Some(TransportError::Certificate),
-        rustls::Error::InvalidMessage(_) => Some(TransportError::Protocol),
+/// The kinds by which a handshake ends. A Unix socket that is not there has others.
+fn of_io(error: &io::Error) -> Option<Finding> {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::InvalidData => Some(Finding::Tls),
         _ => None,
     }
 }
 
+/// What hyper-util says in words only, since the types of these errors are its own. Words that it
+/// may choose one day are those of an ordinary connect error.
+fn of_words(words: &str) -> Option<Finding> {
+    match words {
+        "tunnel error: proxy authorization required" => Some(Finding::Proxy(Some(
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED,
+        ))),
+        "tunnel error: unsuccessful"
+        | "tunnel error: unexpected end of file"
+        | "tunnel error: io error establishing tunnel"
+        | "tunnel error: proxy response headers too long" => Some(Finding::Proxy(None)),
+        "SOCKS error: failed to create underlying connection" => Some(Finding::Tcp),
+        _ if words.starts_with("SOCKS error: ") => Some(Finding::Proxy(None)),
+        _ if words.starts_with("tcp ") => Some(Finding::Tcp),
+        _ if words.starts_with("invalid URL, ") => Some(Finding::Caller),
+        _ if words.starts_with("client error (User") => Some(Finding::Caller),
+        _ => None,
+    }
+}
+
+#[cfg(feature = "rustls")]
+fn of_rustls(link: &(dyn StdError + 'static)) -> Option<Finding> {
+    use rustls::AlertDescription as Alert;
+    use rustls::Error;
+
+    Some(match link.downcast_ref()? {
+        Error::InvalidCertificate(_) | Error::NoCertificatesPresented => Finding::Certificate,
+        Error::AlertReceived(
+            Alert::NoCertificate
+            | Alert::BadCertificate
+            | Alert::UnsupportedCertificate
+            | Alert::CertificateRevoked
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnknownCA
+            | Alert::AccessDenied
+            | Alert::CertificateUnobtainable
+            | Alert::BadCertificateStatusResponse
+            | Alert::BadCertificateHashValue
+            | Alert::CertificateRequired,
+        ) => Finding::Certificate,
+        Error::AlertReceived(_)
+        | Error::InvalidMessage(_)
+        | Error::InappropriateMessage { .. }
+        | Error::InappropriateHandshakeMessage { .. }
+        | Error::PeerIncompatible(_)
+        | Error::PeerMisbehaved(_)
+        | Error::PeerSentOversizedRecord
+        | Error::NoApplicationProtocol => Finding::Protocol,
+        _ => Finding::Tls,
+    })
+}
+
 #[cfg(not(feature = "rustls"))]
-fn tls_finding(_: &(dyn StdError + 'static)) -> Option<TransportError> {
+fn of_rustls(_: &(dyn StdError + 'static)) -> Option<Finding> {
     None
 }
 
 #[cfg(feature = "http2")]
-fn h2_finding(link: &(dyn StdError + 'static)) -> Option<TransportError> {
-    let error = link.downcast_ref::<h2::Error>()?;
-    let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
-    if error.is_remote() && (refused || error.is_go_away()) {
-        return Some(TransportError::NotProcessed);
+fn of_h2(link: &(dyn StdError + 'static)) -> Option<Finding> {
+    let error: &h2::Error = link.downcast_ref()?;
+    if error.is_remote() {
+        // A GOAWAY reaches only the requests that it leaves out; those it covers see the
+        // connection close.
+        let refused = error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM);
+        refused.then_some(Finding::NotProcessed)
+    } else if error.is_library() {
+        Some(Finding::Protocol)
+    } else if error.is_reset() {
+        // Neither the peer nor h2: hyper, because the body stream of the request failed.
+        Some(Finding::Caller)
+    } else {
+        None
     }
-    (error.is_go_away() && error.is_library()).then_some(TransportError::Protocol)
 }
 
 #[cfg(not(feature = "http2"))]
-fn h2_finding(_: &(dyn StdError + 'static)) -> Option<TransportError> {
+fn of_h2(_: &(dyn StdError + 'static)) -> Option<Finding> {
     None
 }
 
-#[allow(dead_code)]
-const PROXY_AUTH: StatusCode = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
+fn timed_out(link: &(dyn StdError + 'static)) -> bool {
+    if let Some(error) = link.downcast_ref::<reqwest::Error>() {
+        error.is_timeout()
+    } else if let Some(error) = link.downcast_ref::<hyper::Error>() {
+        error.is_timeout()
+    } else {
+        link.downcast_ref::<io::Error>()
+            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+    }
+}

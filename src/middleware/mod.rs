@@ -113,15 +113,17 @@ impl Middleware for RetryMiddleware {
                 return next.run(request, extensions).await;
             }
             let mut call = Call::new(&plan, &self.policy, &mut request);
-            if call.lacks_body(&request) {
-                Box::pin(call.first_body(&mut request)).await?;
-            }
             let mut lent = Lent::new(extensions, call.may_retry());
-            let ended = if plan.is_over() {
-                call.ran_out(None)
-            } else {
-                call.attempt(request, &mut lent, next.clone()).await
-            };
+            if plan.is_over(plan.started) {
+                let error = call.ran_out(None);
+                return call.out_of_time(error, &mut lent);
+            }
+            if call.lacks_body(&request) {
+                if let Err((error, reason)) = Box::pin(call.first_body(&mut request)).await {
+                    return call.give_up(Err(error), reason, &mut lent);
+                }
+            }
+            let ended = call.attempt(request, &mut lent, next.clone()).await;
             match ended {
                 Ended::Answered(response) => call.answered(response, &mut lent),
                 // What most sends never need is kept out of the future that each of them is.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::Request;
-use reqwest_middleware::Result;
+use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::call::{Call, Failed};
@@ -20,10 +20,11 @@ const DRAIN_GRACE: Duration = Duration::from_millis(20);
 impl Call<'_> {
     /// Keeps what is in hand until the next attempt starts.
     pub(crate) fn hold(&mut self, failed: Failed<'_>) -> Result<Refused> {
-        if self.plan.ends.is_some() {
-            let response = failed.in_hand.as_ref().ok();
-            let refused = response.and_then(|response| response.error_for_status_ref().err());
-            self.last = refused.map(Into::into);
+        if let (Some(_), Ok(response)) = (self.plan.ends, &failed.in_hand) {
+            self.last = match failed.result {
+                AttemptResult::Failure(failure) => Some(failure.into()),
+                _ => response.error_for_status_ref().err().map(Into::into),
+            };
         }
         let is_status = matches!(failed.result, AttemptResult::Status(_));
         let limit = if is_status {
@@ -80,7 +81,10 @@ impl Call<'_> {
     /// where a total timeout may have to tell.
     pub(crate) fn let_go(&mut self, in_hand: Result<Refused>) {
         if let (Some(_), Err(error)) = (self.plan.ends, in_hand) {
-            self.last = Some(error.into());
+            self.last = Some(match error {
+                Error::Reqwest(error) => error.into(),
+                Error::Middleware(error) => error.into(),
+            });
         }
     }
 
@@ -89,7 +93,7 @@ impl Call<'_> {
         let elapsed = moment.saturating_duration_since(self.plan.started);
         if self.plan.policy.rule().limits.hard_reached(elapsed) {
             Some(StopReason::HardLimit(wait.duration))
-        } else if self.plan.ends.is_some_and(|end| end <= moment) {
+        } else if self.plan.is_over(moment) {
             Some(StopReason::Budget(wait.duration))
         } else {
             None

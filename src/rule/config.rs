@@ -7,7 +7,7 @@ use http::Method;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::shape::{At, Path, Shape, Written};
+use self::shape::{At, Path, Read, Shape, Written};
 use super::{
     Backoff, Jitter, Limits, Methods, RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource,
     RetryRule, StatusMatch, StatusRule, WaitFormat, WaitHeader,
@@ -81,10 +81,10 @@ macro_rules! words {
                 from.deserialize_str(at)
             }
 
-            fn from_word(word: &str) -> Option<Self> {
+            fn from_word(word: &str) -> Read<Self> {
                 match word {
-                    $($word => Some($type::$variant),)+
-                    _ => None,
+                    $($word => Read::Value($type::$variant),)+
+                    _ => Read::WrongValue,
                 }
             }
 
@@ -164,12 +164,12 @@ impl Shape for Methods {
     const EXPECTED: &'static str =
         r#""never", "idempotent", "any" or a list of methods such as ["GET", "PUT"]"#;
 
-    fn from_word(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Read<Self> {
         match word {
-            "never" => Some(Methods::Never),
-            "idempotent" => Some(Methods::Idempotent),
-            "any" => Some(Methods::Any),
-            _ => None,
+            "never" => Read::Value(Methods::Never),
+            "idempotent" => Read::Value(Methods::Idempotent),
+            "any" => Read::Value(Methods::Any),
+            _ => Read::WrongValue,
         }
     }
 
@@ -191,21 +191,15 @@ impl Shape for StatusMatch {
     const EXPECTED: &'static str =
         r#"a status such as 429, a range such as "500-599" or a class such as "5xx""#;
 
-    fn from_number(number: u64) -> Option<Self> {
-        u16::try_from(number).ok().map(StatusMatch::Code)
+    fn from_number(number: Option<u64>) -> Read<Self> {
+        number
+            .and_then(|number| u16::try_from(number).ok())
+            .map(StatusMatch::Code)
+            .into()
     }
 
-    fn from_word(word: &str) -> Option<Self> {
-        if let Some((first, last)) = word.split_once('-') {
-            return Some(StatusMatch::Range(code(first)?, code(last)?));
-        }
-        match word.strip_suffix("xx") {
-            Some(class) => match code(class)? {
-                hundreds @ 1..=9 => Some(StatusMatch::Range(hundreds * 100, hundreds * 100 + 99)),
-                _ => None,
-            },
-            None => code(word).map(StatusMatch::Code),
-        }
+    fn from_word(word: &str) -> Read<Self> {
+        status(word).into()
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -214,6 +208,17 @@ impl Shape for StatusMatch {
             StatusMatch::Range(first, last) => to.collect_str(&format_args!("{first}-{last}")),
         }
     }
+}
+
+fn status(word: &str) -> Option<StatusMatch> {
+    if let Some((first, last)) = word.split_once('-') {
+        return Some(StatusMatch::Range(code(first)?, code(last)?));
+    }
+    if let [class @ b'1'..=b'9', b'x', b'x'] = word.as_bytes() {
+        let first = u16::from(class - b'0') * 100;
+        return Some(StatusMatch::Range(first, first + 99));
+    }
+    code(word).map(StatusMatch::Code)
 }
 
 /// A number as it is written in a status: digits alone, where `parse` would allow a sign.
@@ -229,8 +234,8 @@ impl Shape for RetryAfterCap {
     const EXPECTED: &'static str =
         r#""no_cap" or a table with either `stop_above_ms` or `backoff_above_ms`"#;
 
-    fn from_word(word: &str) -> Option<Self> {
-        (word == "no_cap").then_some(RetryAfterCap::NoCap)
+    fn from_word(word: &str) -> Read<Self> {
+        (word == "no_cap").then_some(RetryAfterCap::NoCap).into()
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
@@ -279,11 +284,11 @@ impl Shape for Jitter {
     const EXPECTED: &'static str =
         r#""no_jitter", "full" or a table with `proportional`, of `lo` and `hi`"#;
 
-    fn from_word(word: &str) -> Option<Self> {
+    fn from_word(word: &str) -> Read<Self> {
         match word {
-            "no_jitter" => Some(Jitter::NoJitter),
-            "full" => Some(Jitter::Full),
-            _ => None,
+            "no_jitter" => Read::Value(Jitter::NoJitter),
+            "full" => Read::Value(Jitter::Full),
+            _ => Read::WrongValue,
         }
     }
 

@@ -90,3 +90,36 @@ impl Limits {
             .is_some_and(|hard| elapsed_ms >= whole_ms(hard))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hard_limit_is_reached_when_it_is_met() {
+        let ms = Duration::from_millis;
+        let limits = Limits {
+            hard_elapsed: Some(ms(5000)),
+            ..Limits::default()
+        };
+        assert!(!limits.hard_reached(ms(5000) - Duration::from_nanos(1)));
+        assert!(limits.hard_reached(ms(5000)));
+        assert!(!Limits::default().hard_reached(Duration::MAX));
+    }
+
+    #[test]
+    fn times_that_are_too_long_to_count_reach_any_limit() {
+        let hard_elapsed = Some(Duration::MAX);
+        let limits = Limits {
+            hard_elapsed,
+            ..Limits::default()
+        };
+        let wait = Duration::from_millis(1);
+        let hard = Err(StopReason::HardLimit(wait));
+        assert_eq!(limits.check(wait, 0, Duration::MAX, None), hard);
+        assert_eq!(
+            Limits::default().check(wait, 0, Duration::MAX, None),
+            Ok(())
+        );
+    }
+}

@@ -31,3 +31,34 @@ pub(super) fn sample(random: f64) -> f64 {
         random.clamp(0.0, BELOW_ONE)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_millisecond_is_dropped_and_what_is_too_long_saturates() {
+        assert_eq!(whole_ms(Duration::from_nanos(1_999_999)), 1);
+        assert_eq!(whole_ms(Duration::from_millis(u64::MAX)), u64::MAX);
+        assert_eq!(whole_ms(Duration::from_secs(u64::MAX / 1000 + 1)), u64::MAX);
+        assert_eq!(floored(Duration::MAX), Duration::from_millis(u64::MAX));
+    }
+
+    #[test]
+    fn a_part_per_mille_is_dropped_and_what_is_too_much_saturates() {
+        assert_eq!(per_mille(999, 1999), 1997);
+        assert_eq!(per_mille(u64::MAX, 1000), u64::MAX);
+        assert_eq!(per_mille(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_sample_is_not_negative_and_below_one() {
+        for zero in [0.0, -0.5, f64::NAN, f64::NEG_INFINITY] {
+            assert_eq!(sample(zero), 0.0);
+        }
+        assert_eq!(sample(0.75), 0.75);
+        for one in [1.0, 7.5, f64::INFINITY] {
+            assert_eq!(sample(one), f64::from_bits(1.0_f64.to_bits() - 1));
+        }
+    }
+}

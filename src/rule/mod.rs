@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+mod attempt;
 mod backoff;
 #[cfg(feature = "serde")]
 mod config;
@@ -21,8 +22,9 @@ mod validate;
 mod wait;
 mod wait_text;
 
+pub use attempt::Attempt;
 pub use backoff::{Backoff, Jitter};
-pub use decide::{Attempt, Decision};
+pub use decide::Decision;
 pub use limits::Limits;
 pub use methods::Methods;
 pub use outcome::{AttemptOutcome, TransportError};
@@ -77,7 +79,7 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///     zero_means_backoff = false
 ///     role = "replace"                        # or "floor"
 ///     spread = 0
-///     # seconds, millis, unix_seconds, unix_millis, http_date
+///     ## or "seconds", "millis", "unix_millis", "http_date"
 ///     headers = [{ name = "x-ratelimit-reset", format = "unix_seconds" }]
 ///
 ///     [backoff]

@@ -57,6 +57,24 @@ impl Error for InvalidRule {}
 /// One fault of a [`RetryRule`]: a field, what it holds and what it should hold.
 ///
 /// Fields are named as in a configuration, so a duration's name ends in `_ms`.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::{Methods, RetryRule, StatusMatch, StatusRule};
+///
+/// let statuses = vec![StatusMatch::Code(429), StatusMatch::Code(42)];
+/// let statuses = vec![StatusRule { statuses, methods: Methods::Any }];
+/// let invalid = RetryRule { statuses, ..RetryRule::never() }.validate().unwrap_err();
+/// let fault = &invalid.faults()[0];
+/// assert_eq!(fault.field(), "statuses[0].statuses[1]");
+/// assert_eq!(fault.found(), "42");
+/// assert_eq!(fault.expected(), "statuses from 100 to 999");
+/// assert_eq!(
+///     fault.to_string(),
+///     "`statuses[0].statuses[1]` is 42, expected statuses from 100 to 999",
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFault {
     field: String,
@@ -193,5 +211,147 @@ fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
         .is_some_and(|soft| hard < whole_ms(soft))
     {
         fault("no less than `limits.soft_elapsed_ms`");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rule::{Methods, StatusRule};
+
+    /// The rule's faults, each as it is shown.
+    #[track_caller]
+    fn faults(rule: &RetryRule, expected: &[&str]) {
+        let faults = rule
+            .validate()
+            .map_or_else(|invalid| invalid.faults, |()| Vec::new());
+        assert_eq!(
+            faults.iter().map(RuleFault::to_string).collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    fn status(status: StatusMatch) -> RetryRule {
+        let statuses = vec![StatusRule {
+            statuses: vec![status],
+            methods: Methods::Any,
+        }];
+        RetryRule {
+            statuses,
+            ..RetryRule::never()
+        }
+    }
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    fn limits(soft_elapsed: Option<Duration>, hard_elapsed: Option<Duration>) -> RetryRule {
+        let limits = Limits {
+            soft_elapsed,
+            hard_elapsed,
+            ..Limits::default()
+        };
+        RetryRule {
+            limits,
+            ..RetryRule::never()
+        }
+    }
+
+    fn backoff(max_retries: u32, base: Duration, max: Duration) -> RetryRule {
+        let backoff = Backoff {
+            base,
+            max,
+            ..Backoff::default()
+        };
+        RetryRule {
+            max_retries,
+            backoff,
+            ..RetryRule::never()
+        }
+    }
+
+    #[test]
+    fn the_presets_are_valid() {
+        faults(&RetryRule::never(), &[]);
+        faults(&RetryRule::transient(), &[]);
+    }
+
+    #[test]
+    fn a_status_is_100_to_999() {
+        let fault = |found: &str| {
+            format!("`statuses[0].statuses[0]` is {found}, expected statuses from 100 to 999")
+        };
+        faults(&status(StatusMatch::Code(99)), &[&fault("99")]);
+        faults(&status(StatusMatch::Code(100)), &[]);
+        faults(&status(StatusMatch::Code(999)), &[]);
+        faults(&status(StatusMatch::Code(1000)), &[&fault("1000")]);
+        faults(&status(StatusMatch::Range(99, 1000)), &[&fault("99-1000")]);
+        faults(
+            &status(StatusMatch::Range(100, 1000)),
+            &[&fault("100-1000")],
+        );
+        faults(&status(StatusMatch::Range(100, 999)), &[]);
+    }
+
+    #[test]
+    fn a_range_does_not_run_backwards() {
+        let backwards = "`statuses[0].statuses[0]` is 500-499, expected the lower status first";
+        faults(&status(StatusMatch::Range(500, 499)), &[backwards]);
+        faults(&status(StatusMatch::Range(500, 500)), &[]);
+    }
+
+    #[test]
+    fn a_base_is_not_zero_where_there_are_retries_and_a_maximum() {
+        let (zero, second) = (Duration::ZERO, Duration::from_secs(1));
+        let fault = "`backoff.base_ms` is 0, expected 1 or more where there are retries and \
+                     `backoff.max_ms` is not 0";
+        faults(&backoff(1, zero, second), &[fault]);
+        // Less than a millisecond is none.
+        faults(&backoff(1, Duration::from_micros(999), second), &[fault]);
+        faults(&backoff(1, Duration::from_millis(1), second), &[]);
+        faults(&backoff(0, zero, second), &[]);
+        faults(&backoff(1, zero, zero), &[]);
+    }
+
+    #[test]
+    fn a_hard_limit_is_neither_zero_nor_below_the_soft_limit() {
+        let zero = "`limits.hard_elapsed_ms` is 0, expected 1 or more, or no limit";
+        let below = "expected no less than `limits.soft_elapsed_ms`";
+        faults(&limits(None, ms(0)), &[zero]);
+        faults(&limits(None, ms(1)), &[]);
+        faults(
+            &limits(ms(2), ms(1)),
+            &[&format!("`limits.hard_elapsed_ms` is 1, {below}")],
+        );
+        faults(&limits(ms(1), ms(1)), &[]);
+        faults(&limits(ms(0), None), &[]);
+        faults(
+            &limits(ms(1), ms(0)),
+            &[zero, &format!("`limits.hard_elapsed_ms` is 0, {below}")],
+        );
+    }
+
+    #[test]
+    fn every_fault_is_named_at_once() {
+        let rule = RetryRule {
+            statuses: vec![StatusRule {
+                statuses: vec![StatusMatch::Code(429), StatusMatch::Range(1000, 42)],
+                methods: Methods::Never,
+            }],
+            limits: limits(ms(5), ms(3)).limits,
+            ..backoff(1, Duration::ZERO, Duration::MAX)
+        };
+        assert_eq!(
+            rule.validate().unwrap_err().to_string(),
+            "invalid retry rule: \
+             `statuses[0].statuses[1]` is 1000-42, expected statuses from 100 to 999; \
+             `statuses[0].statuses[1]` is 1000-42, expected the lower status first; \
+             `backoff.base_ms` is 0, expected 1 or more where there are retries and \
+             `backoff.max_ms` is not 0; \
+             `limits.hard_elapsed_ms` is 3, expected no less than `limits.soft_elapsed_ms`",
+        );
     }
 }

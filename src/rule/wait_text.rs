@@ -11,7 +11,30 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// How the value of a [`WaitHeader`](crate::WaitHeader) is read.
 ///
-/// Numbers are decimals as in [`parse_retry_after`], a moment that has passed is a wait of zero.
+/// Numbers are decimals as in [`parse_retry_after`], a moment that has passed is a wait of zero,
+/// and one that comes without the time of day to compare it with counts as absent.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use reqwest_retry_rules::{WaitFormat, WaitHeader};
+///
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_775);
+/// let read = |format, value| {
+///     let name = HeaderName::from_static("x-reset");
+///     let headers = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))]);
+///     WaitHeader { name, format }.read(&headers, Some(now)).map(|wait| wait.as_millis())
+/// };
+/// assert_eq!(read(WaitFormat::Seconds, "2"), Some(2000));
+/// assert_eq!(read(WaitFormat::Millis, "2"), Some(2));
+/// assert_eq!(read(WaitFormat::UnixSeconds, "784111777"), Some(2000));
+/// assert_eq!(read(WaitFormat::UnixMillis, "784111775002"), Some(2));
+/// assert_eq!(read(WaitFormat::HttpDate, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(2000));
+/// assert_eq!(read(WaitFormat::UnixSeconds, "2"), Some(0)); // long ago
+/// assert_eq!(read(WaitFormat::Seconds, "soon"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFormat {
     /// Seconds to wait.

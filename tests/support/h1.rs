@@ -15,6 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::log::{Connection, Log, Received};
 use super::script::{Act, Answer, Body, End, Script, Turn};
+use super::tls;
 
 /// The server. It goes when this is dropped, with all its connections. It derefs to its [`Log`].
 pub struct H1 {
@@ -98,7 +99,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, script: Script,
         connections.spawn(async move {
             let _ = match tls {
                 None => serve(socket, script, log, guard).await,
-                Some(tls) => match tls.accept(socket).await {
+                Some(tls) => match tls::accept(&tls, socket).await {
                     Ok(socket) => serve(socket, script, log, guard).await,
                     Err(error) => Err(error),
                 },

@@ -4,9 +4,15 @@
 #![allow(dead_code, clippy::disallowed_methods)]
 
 pub mod h1;
+pub mod h2;
+pub mod hang;
 pub mod log;
+pub mod proxy;
+pub mod raw;
 pub mod refused;
+pub mod resolver;
 pub mod script;
+pub mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -200,38 +200,54 @@ impl Answer {
 }
 
 /// Which act comes next.
-#[derive(Clone)]
-pub struct Script(Arc<Mutex<Source>>);
+pub struct Script<A = Act>(Arc<Mutex<Source<A>>>);
 
-enum Source {
+enum Source<A> {
     /// In turn; the last one repeats.
-    Queue(VecDeque<Act>),
-    /// Chosen when the first byte of a request comes.
-    Choose(Box<dyn FnMut(Turn) -> Act + Send>),
+    Queue(VecDeque<A>),
+    /// Chosen when a request comes.
+    Choose(Box<dyn FnMut(Turn) -> A + Send>),
 }
 
 /// Which request this is, both counted from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     pub connection: usize,
+    /// On this connection.
     pub request: usize,
 }
 
-impl Script {
+impl<A: Clone> Script<A> {
+    /// One act after the other; the last one repeats.
+    pub fn queue(acts: impl IntoIterator<Item = impl Into<A>>) -> Script<A> {
+        let acts: VecDeque<A> = acts.into_iter().map(Into::into).collect();
+        assert!(!acts.is_empty(), "a script has at least one act");
+        Script(Arc::new(Mutex::new(Source::Queue(acts))))
+    }
+
     /// An act for each request, chosen when its first byte comes. To choose by the request itself
     /// see [`Act::ask`].
-    pub fn choose(choose: impl FnMut(Turn) -> Act + Send + 'static) -> Script {
+    pub fn choose(choose: impl FnMut(Turn) -> A + Send + 'static) -> Script<A> {
         Script(Arc::new(Mutex::new(Source::Choose(Box::new(choose)))))
     }
 
     /// Replaces what is left.
-    pub fn replace(&self, script: impl Into<Script>) {
+    pub fn replace(&self, script: impl Into<Script<A>>) {
         let Ok(new) = Arc::try_unwrap(script.into().0) else {
             panic!("the script is in use")
         };
         *self.0.lock().unwrap() = new.into_inner().unwrap();
     }
 
+    pub(super) fn next(&self, turn: Turn) -> A {
+        match &mut *self.0.lock().unwrap() {
+            Source::Queue(acts) => pop(acts),
+            Source::Choose(choose) => choose(turn),
+        }
+    }
+}
+
+impl Script<Act> {
     /// The next act where it is for a connection that was just accepted.
     pub(super) fn on_accept(&self) -> Option<Act> {
         match &mut *self.0.lock().unwrap() {
@@ -242,38 +258,44 @@ impl Script {
             Source::Choose(_) => None,
         }
     }
-
-    pub(super) fn next(&self, turn: Turn) -> Act {
-        match &mut *self.0.lock().unwrap() {
-            Source::Queue(acts) => pop(acts),
-            Source::Choose(choose) => choose(turn),
-        }
-    }
 }
 
-fn pop(acts: &mut VecDeque<Act>) -> Act {
+fn pop<A: Clone>(acts: &mut VecDeque<A>) -> A {
     match acts.len() {
         1 => acts[0].clone(),
         _ => acts.pop_front().expect("a script has at least one act"),
     }
 }
 
-impl<A: Into<Act>> From<A> for Script {
-    fn from(act: A) -> Script {
-        Script::from(vec![act])
+impl<A> Clone for Script<A> {
+    fn clone(&self) -> Script<A> {
+        Script(self.0.clone())
     }
 }
 
-impl<A: Into<Act>> From<Vec<A>> for Script {
-    fn from(acts: Vec<A>) -> Script {
-        assert!(!acts.is_empty(), "a script has at least one act");
-        let acts = acts.into_iter().map(Into::into).collect();
-        Script(Arc::new(Mutex::new(Source::Queue(acts))))
-    }
+/// One act or several are a script.
+macro_rules! acts_are_a_script {
+    ($act:ty) => {
+        impl<A: Into<$act>> From<A> for $crate::support::script::Script<$act> {
+            fn from(act: A) -> Self {
+                Self::queue([act])
+            }
+        }
+
+        impl<A: Into<$act>> From<Vec<A>> for $crate::support::script::Script<$act> {
+            fn from(acts: Vec<A>) -> Self {
+                Self::queue(acts)
+            }
+        }
+
+        impl<A: Into<$act>, const N: usize> From<[A; N]> for $crate::support::script::Script<$act> {
+            fn from(acts: [A; N]) -> Self {
+                Self::queue(acts)
+            }
+        }
+    };
 }
 
-impl<A: Into<Act>, const N: usize> From<[A; N]> for Script {
-    fn from(acts: [A; N]) -> Script {
-        Script::from(Vec::from(acts))
-    }
-}
+pub(super) use acts_are_a_script;
+
+acts_are_a_script!(Act);

@@ -30,20 +30,21 @@ pub(super) trait Shape: Sized {
         from.deserialize_any(at)
     }
 
-    fn from_bool(_: bool) -> Option<Self> {
-        None
+    fn from_bool(_: bool) -> Read<Self> {
+        Read::WrongType
     }
 
-    fn from_number(_: u64) -> Option<Self> {
-        None
+    /// `None` is a number that is negative or otherwise no `u64`.
+    fn from_number(_: Option<u64>) -> Read<Self> {
+        Read::WrongType
     }
 
-    fn from_word(_: &str) -> Option<Self> {
-        None
+    fn from_word(_: &str) -> Read<Self> {
+        Read::WrongType
     }
 
-    fn from_nothing() -> Option<Self> {
-        None
+    fn from_nothing() -> Read<Self> {
+        Read::WrongType
     }
 
     fn from_some<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
@@ -56,6 +57,19 @@ pub(super) trait Shape: Sized {
 
     fn from_map<'de, A: MapAccess<'de>>(_: A, at: At<'_, Self>) -> Result<Self, A::Error> {
         Err(at.unexpected_map())
+    }
+}
+
+/// What became of a value without parts.
+pub(super) enum Read<T> {
+    Value(T),
+    WrongValue,
+    WrongType,
+}
+
+impl<T> From<Option<T>> for Read<T> {
+    fn from(read: Option<T>) -> Self {
+        read.map_or(Read::WrongValue, Read::Value)
     }
 }
 
@@ -96,8 +110,12 @@ impl<'a, T: Shape> At<'a, T> {
         E::invalid_type(Unexpected::Map, self)
     }
 
-    fn or_invalid<E: Error>(self, read: Option<T>, found: Unexpected<'_>) -> Result<T, E> {
-        read.ok_or_else(|| E::invalid_value(found, &self))
+    fn or_invalid<E: Error>(self, read: Read<T>, found: Unexpected<'_>) -> Result<T, E> {
+        match read {
+            Read::Value(value) => Ok(value),
+            Read::WrongValue => Err(E::invalid_value(found, &self)),
+            Read::WrongType => Err(E::invalid_type(found, &self)),
+        }
     }
 }
 
@@ -124,12 +142,14 @@ impl<'de, T: Shape> Visitor<'de> for At<'_, T> {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<T, E> {
-        let read = u64::try_from(value).ok().and_then(T::from_number);
-        self.or_invalid(read, Unexpected::Signed(value))
+        self.or_invalid(
+            T::from_number(u64::try_from(value).ok()),
+            Unexpected::Signed(value),
+        )
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<T, E> {
-        self.or_invalid(T::from_number(value), Unexpected::Unsigned(value))
+        self.or_invalid(T::from_number(Some(value)), Unexpected::Unsigned(value))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<T, E> {
@@ -173,8 +193,8 @@ impl Shape for bool {
         from.deserialize_bool(at)
     }
 
-    fn from_bool(value: bool) -> Option<Self> {
-        Some(value)
+    fn from_bool(value: bool) -> Read<Self> {
+        Read::Value(value)
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -189,8 +209,8 @@ impl Shape for u32 {
         from.deserialize_u32(at)
     }
 
-    fn from_number(number: u64) -> Option<Self> {
-        u32::try_from(number).ok()
+    fn from_number(number: Option<u64>) -> Read<Self> {
+        number.and_then(|number| u32::try_from(number).ok()).into()
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -205,8 +225,8 @@ impl Shape for Duration {
         from.deserialize_u64(at)
     }
 
-    fn from_number(number: u64) -> Option<Self> {
-        Some(Duration::from_millis(number))
+    fn from_number(number: Option<u64>) -> Read<Self> {
+        number.map(Duration::from_millis).into()
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -221,8 +241,8 @@ impl Shape for HeaderName {
         from.deserialize_str(at)
     }
 
-    fn from_word(word: &str) -> Option<Self> {
-        HeaderName::from_bytes(word.as_bytes()).ok()
+    fn from_word(word: &str) -> Read<Self> {
+        HeaderName::from_bytes(word.as_bytes()).ok().into()
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -237,8 +257,8 @@ impl Shape for Method {
         from.deserialize_str(at)
     }
 
-    fn from_word(word: &str) -> Option<Self> {
-        Method::from_bytes(word.as_bytes()).ok()
+    fn from_word(word: &str) -> Read<Self> {
+        Method::from_bytes(word.as_bytes()).ok().into()
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -254,8 +274,8 @@ impl<T: Shape> Shape for Option<T> {
         from.deserialize_option(at)
     }
 
-    fn from_nothing() -> Option<Self> {
-        Some(None)
+    fn from_nothing() -> Read<Self> {
+        Read::Value(None)
     }
 
     fn from_some<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
