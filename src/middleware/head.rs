@@ -1,5 +1,8 @@
 //! The head of a response: what may be looked at before its body is.
 
+use std::time::SystemTime;
+
+use http::header::DATE;
 use http::{HeaderMap, StatusCode, Version};
 use reqwest::{Response, Url};
 
@@ -40,8 +43,33 @@ impl<'a> ResponseHead<'a> {
         self.0.version()
     }
 
+    /// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
+    ///
+    /// A moment in another header is best measured against it: the two clocks need not agree.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use reqwest_retry_rules::ResponseHead;
+    ///
+    /// let response = http::Response::builder().header("date", "Thu, 01 Jan 1970 00:00:07 GMT").body("")?;
+    /// let response = reqwest::Response::from(response);
+    /// let seventh_second = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(7));
+    /// assert_eq!(ResponseHead::from(&response).date(), seventh_second);
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    pub fn date(&self) -> Option<SystemTime> {
+        answered_at(self.headers())
+    }
+
     /// The URL that answered, after redirects.
     pub fn url(&self) -> &'a Url {
         self.0.url()
     }
+}
+
+/// The time of day at which a server says that it answered.
+pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
 }

@@ -4,7 +4,8 @@ use std::result::Result;
 use std::time::Duration;
 
 use super::call::{Call, Failed};
-use super::report::{AttemptRecord, AttemptResult, answered_at};
+use super::head::answered_at;
+use super::report::{AttemptRecord, AttemptResult};
 use crate::rule::{Attempt, AttemptOutcome, Decision, StopReason, WaitSource};
 
 /// A wait that was decided.

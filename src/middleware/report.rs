@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
+use super::head::answered_at;
 use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
 
 /// What one attempt came to, as a report keeps it.
@@ -288,11 +289,6 @@ impl ResponseExt for reqwest::Response {
     fn retry_after(&self, now: Option<SystemTime>) -> Option<Duration> {
         retry_after_ms(self.headers(), answered_at(self.headers()).or(now))
     }
-}
-
-/// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
-pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(http::header::DATE)?.to_str().ok()?).ok()
 }
 
 mod sealed {
