@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 
@@ -138,7 +139,11 @@ impl<B: Into<Body>> From<B> for FreshBody {
 
 impl FreshBody {
     /// States the body's length in bytes, so that it is sent with `Content-Length` in place of
-    /// chunks. A body that turns out shorter, or whose chunks cross it, fails the attempt.
+    /// chunks.
+    ///
+    /// A body that turns out shorter or longer fails the send before its last piece is written, so
+    /// that no server takes a part of it for the whole. (Of a body whose length is stated as 0
+    /// nothing is read.)
     ///
     /// # Examples
     ///
@@ -154,10 +159,7 @@ impl FreshBody {
     #[must_use]
     pub fn content_length(self, bytes: u64) -> Self {
         Self {
-            body: Body::wrap(KnownLength {
-                inner: self.body,
-                left: bytes,
-            }),
+            body: KnownLength::wrap(self.body, bytes),
             ..self
         }
     }
@@ -169,19 +171,87 @@ impl FreshBody {
         self
     }
 
+    /// Puts the body into the request. A length that the head states was meant for another body,
+    /// and is held to this one.
     pub(crate) fn put_into(self, request: &mut Request) -> Result<(), BoxError> {
+        let head = request.headers_mut();
         for (name, value) in self.headers {
-            request.headers_mut().try_insert(name, value)?;
+            head.try_insert(name, value)?;
         }
-        *request.body_mut() = Some(self.body);
+        let mut body = self.body;
+        if let Some(stated) = stated_length(head) {
+            match body.size_hint().exact() {
+                Some(known) => {
+                    head.try_insert(CONTENT_LENGTH, known.into())?;
+                }
+                None => body = KnownLength::wrap(body, stated),
+            }
+        }
+        *request.body_mut() = Some(body);
         Ok(())
     }
+}
+
+fn stated_length(head: &HeaderMap) -> Option<u64> {
+    head.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 /// A body whose length its maker knows, and which is held to it.
 struct KnownLength {
     inner: Body,
+    /// How many bytes are still to come out of `inner`.
     left: u64,
+    /// The last piece, held back until it is certain that nothing comes after it.
+    last: Option<Bytes>,
+    /// Trailers, and with them the end.
+    trailers: Option<Frame<Bytes>>,
+    ended: bool,
+}
+
+impl KnownLength {
+    fn wrap(inner: Body, bytes: u64) -> Body {
+        Body::wrap(Self {
+            inner,
+            left: bytes,
+            last: None,
+            trailers: None,
+            ended: false,
+        })
+    }
+
+    /// Takes what `inner` gave; there is a frame to pass on, or it must be asked again.
+    fn take(&mut self, frame: Option<Frame<Bytes>>) -> Result<Option<Frame<Bytes>>, BoxError> {
+        let Some(frame) = frame else {
+            return self.end(None);
+        };
+        let piece = match frame.into_data() {
+            Ok(piece) => piece,
+            Err(trailers) => return self.end(Some(trailers)),
+        };
+        self.left = self
+            .left
+            .checked_sub(piece.len() as u64)
+            .ok_or("the body is longer than its source said")?;
+        if self.left > 0 {
+            return Ok(Some(Frame::data(piece)));
+        }
+        if !piece.is_empty() {
+            self.last = Some(piece);
+        }
+        if self.inner.is_end_stream() {
+            return self.end(None);
+        }
+        Ok(None)
+    }
+
+    fn end(&mut self, trailers: Option<Frame<Bytes>>) -> Result<Option<Frame<Bytes>>, BoxError> {
+        if self.left > 0 {
+            return Err("the body is shorter than its source said".into());
+        }
+        self.ended = true;
+        self.trailers = trailers;
+        Ok(self.last.take().map(Frame::data))
+    }
 }
 
 impl HttpBody for KnownLength {
@@ -192,29 +262,29 @@ impl HttpBody for KnownLength {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let frame = match ready!(Pin::new(&mut self.inner).poll_frame(cx)) {
-            Some(Ok(frame)) => frame,
-            Some(Err(error)) => return Poll::Ready(Some(Err(error.into()))),
-            None if self.left == 0 => return Poll::Ready(None),
-            None => {
-                return Poll::Ready(Some(Err("the body is shorter than its source said".into())));
-            }
-        };
-        let length = frame.data_ref().map_or(0, |data| data.len() as u64);
-        match self.left.checked_sub(length) {
-            Some(left) => self.left = left,
-            None => {
-                return Poll::Ready(Some(Err("the body is longer than its source said".into())));
+        while !self.ended {
+            let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx)).transpose();
+            match frame.map_err(Into::into).and_then(|frame| self.take(frame)) {
+                Ok(Some(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Ok(None) => {}
+                Err(error) => {
+                    self.ended = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
             }
         }
-        Poll::Ready(Some(Ok(frame)))
+        Poll::Ready(self.trailers.take().map(Ok))
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.left)
+        let held = self.last.as_ref().map_or(0, |last| last.len() as u64);
+        SizeHint::with_exact(self.left + held)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0 && self.inner.is_end_stream()
+        self.left == 0
+            && self.last.is_none()
+            && self.trailers.is_none()
+            && (self.ended || self.inner.is_end_stream())
     }
 }

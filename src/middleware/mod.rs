@@ -17,6 +17,7 @@ mod judge;
 mod lent;
 mod observer;
 mod overrides;
+mod packed;
 mod pause;
 mod policy;
 mod read_ahead;
