@@ -159,17 +159,14 @@ impl<'a> Call<'a> {
         };
         let map = lent.map();
         let address = in_flight::address(map);
-        let running = next.run(request, map);
+        let running = in_flight::Attempt::new(address, next.run(request, map));
         async move {
             let ended = match self.plan.ends {
-                None => in_flight::run(address, running).await,
-                Some(end) => {
-                    let running = in_flight::run(address, running);
-                    match Box::pin(clock::timeout_at(end, running)).await {
-                        Ok(ended) => ended,
-                        Err(_) => return Ended::OutOfTime(self.ran_out(Some(begun))),
-                    }
-                }
+                None => running.await,
+                Some(end) => match Box::pin(clock::timeout_at(end, running)).await {
+                    Ok(ended) => ended,
+                    Err(_) => return Ended::OutOfTime(self.ran_out(Some(begun))),
+                },
             };
             let unread = match self.examine(ended, begun) {
                 Examined::Ended(ended) => return ended,
