@@ -19,8 +19,9 @@ pub(crate) struct Packed {
     body_at: usize,
 }
 
-/// The length of a header's name, that of its value, and whether the value is sensitive.
-const FRAME: usize = 2 * size_of::<usize>() + 1;
+/// What stands before a header: the length of its name, then that of its value, doubled and with one
+/// more where the value is sensitive.
+const FRAME: usize = 16;
 
 impl Packed {
     /// Packs the head of `request` and this body.
@@ -32,9 +33,13 @@ impl Packed {
         let mut buffer = Vec::with_capacity(lengths.sum::<usize>() + body.len());
         for (name, value) in headers {
             let name = name.as_str().as_bytes();
-            buffer.extend_from_slice(&name.len().to_ne_bytes());
-            buffer.extend_from_slice(&value.len().to_ne_bytes());
-            buffer.push(value.is_sensitive().into());
+            let lengths = [
+                name.len(),
+                (value.len() << 1) | usize::from(value.is_sensitive()),
+            ];
+            for length in lengths {
+                buffer.extend_from_slice(&(length as u64).to_ne_bytes());
+            }
             buffer.extend_from_slice(name);
             buffer.extend_from_slice(value.as_bytes());
         }
@@ -69,14 +74,14 @@ impl Packed {
         }
         let mut rest = self.buffer.get(..self.body_at)?;
         while !rest.is_empty() {
-            let name_length = usize::from_ne_bytes(*split(&mut rest)?);
-            let value_length = usize::from_ne_bytes(*split(&mut rest)?);
-            let [sensitive] = *split(&mut rest)?;
+            let name_length = length(&mut rest)?;
+            let value_length = length(&mut rest)?;
+            let (value_length, sensitive) = (value_length >> 1, value_length & 1 == 1);
             let (name, after) = rest.split_at_checked(name_length)?;
             let (value, after) = after.split_at_checked(value_length)?;
             rest = after;
             let mut value = HeaderValue::from_bytes(value).ok()?;
-            value.set_sensitive(sensitive != 0);
+            value.set_sensitive(sensitive);
             let name = HeaderName::from_bytes(name).ok()?;
             request.headers_mut().try_append(name, value).ok()?;
         }
@@ -84,8 +89,8 @@ impl Packed {
     }
 }
 
-fn split<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (first, after) = rest.split_first_chunk()?;
+fn length(rest: &mut &[u8]) -> Option<usize> {
+    let (length, after) = rest.split_first_chunk()?;
     *rest = after;
-    Some(first)
+    usize::try_from(u64::from_ne_bytes(*length)).ok()
 }
