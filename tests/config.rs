@@ -487,7 +487,8 @@ fn methods_that_are_none() {
     );
     bad(
         "sent_failures = ['GET', 'P UT']",
-        "invalid value: string \"P UT\", expected `sent_failures[1]` to be a method such as \"GET\"",
+        "invalid value: string \"P UT\", \
+         expected `sent_failures[1]` to be a method such as \"GET\"",
     );
     bad(
         "sent_failures = [1]",
@@ -495,7 +496,8 @@ fn methods_that_are_none() {
     );
     bad_json_of::<Methods>(
         "3",
-        r#"invalid type: integer `3`, expected "never", "idempotent", "any" or a list of methods such as ["GET", "PUT"]"#,
+        "invalid type: integer `3`, expected \"never\", \"idempotent\", \"any\" \
+         or a list of methods such as [\"GET\", \"PUT\"]",
     );
 }
 

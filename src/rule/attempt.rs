@@ -4,7 +4,8 @@ use http::Method;
 
 use super::Methods;
 
-/// The facts from which [`RetryRule::decide`](crate::RetryRule::decide) judges a failed attempt, besides its outcome.
+/// The facts by which a failed attempt is judged, besides its outcome:
+/// [`RetryRule::decide`](crate::RetryRule::decide) takes both.
 ///
 /// They come in as values, the clock and chance included, so that one rule gives the same answer
 /// everywhere.

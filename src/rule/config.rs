@@ -18,11 +18,15 @@ mod shape;
 /// A struct as a table: its keys and the fields behind them, `$base` giving what is left out.
 macro_rules! table {
     ($type:ident, $expected:literal, $base:expr, { $($key:literal => $field:ident),+ $(,)? }) => {
+        impl $type {
+            const KEYS: &'static [&'static str] = &[$($key),+];
+        }
+
         impl Shape for $type {
             const EXPECTED: &'static str = $expected;
 
             fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-                from.deserialize_struct(stringify!($type), &[$($key),+], at)
+                from.deserialize_struct(stringify!($type), $type::KEYS, at)
             }
 
             fn from_map<'de, A: MapAccess<'de>>(
@@ -31,30 +35,19 @@ macro_rules! table {
             ) -> Result<Self, A::Error> {
                 $(let mut $field = None;)+
                 while let Some(key) = map.next_key::<String>()? {
+                    let path = Path::Field(&at.path, &key);
                     match key.as_str() {
-                        $($key => {
-                            let path = Path::Field(&at.path, $key);
-                            if $field.is_some() {
-                                return Err(A::Error::custom(format_args!("duplicate field `{path}`")));
-                            }
-                            $field = Some(map.next_value_seed(At::new(path))?);
-                        })+
-                        other => {
-                            let path = Path::Field(&at.path, other).to_string();
-                            return Err(A::Error::unknown_field(&path, &[$($key),+]));
-                        }
+                        $($key if $field.is_some() => return Err(path.duplicate()),)+
+                        $($key => $field = Some(map.next_value_seed(At::new(path))?),)+
+                        _ => return Err(path.unknown($type::KEYS)),
                     }
                 }
                 let base: Option<Self> = $base;
-                Ok($type {
-                    $($field: match $field.or_else(|| base.as_ref().map(|base| base.$field.clone())) {
-                        Some(value) => value,
-                        None => {
-                            let path = Path::Field(&at.path, $key);
-                            return Err(A::Error::custom(format_args!("missing field `{path}`")));
-                        }
-                    }),+
-                })
+                Ok($type {$(
+                    $field: $field
+                        .or_else(|| base.as_ref().map(|base| base.$field.clone()))
+                        .ok_or_else(|| Path::Field(&at.path, $key).missing())?,
+                )+})
             }
 
             fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -118,8 +118,7 @@ impl RetryRule {
         // 5.
         let (wait, _) = self.planned_wait(outcome, attempt)?;
         // 6.
-        self.limits
-            .check(wait, attempt.attempt, attempt.elapsed, attempt.remaining)?;
+        self.limits.check(wait, attempt)?;
         Ok(wait)
     }
 

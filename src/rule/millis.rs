@@ -17,8 +17,14 @@ pub(super) fn floored(duration: Duration) -> Duration {
 
 /// `amount * factor / 1000` in whole milliseconds, `u64::MAX` where there are more than that.
 pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
-    let product = u128::from(amount).saturating_mul(u128::from(factor));
-    u64::try_from(product / 1000).unwrap_or(u64::MAX)
+    match amount.checked_mul(factor) {
+        Some(product) => product / 1000,
+        // Dividing 128 bits costs more than all the rest of a decision.
+        None => {
+            let product = u128::from(amount).saturating_mul(u128::from(factor));
+            u64::try_from(product / 1000).unwrap_or(u64::MAX)
+        }
+    }
 }
 
 /// `random` made a sample of `[0, 1)`: what is not a number is 0.

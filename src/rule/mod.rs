@@ -116,7 +116,11 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StopReason, TransportError,
 /// };
 ///
-/// let rule = RetryRule { max_retries: 1, sent_failures: Methods::Idempotent, ..RetryRule::never() };
+/// let rule = RetryRule {
+///     max_retries: 1,
+///     sent_failures: Methods::Idempotent,
+///     ..RetryRule::never()
+/// };
 /// let closed = AttemptOutcome::Failure(TransportError::Closed);
 ///
 /// let first = Attempt::new(&Method::GET);

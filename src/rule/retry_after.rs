@@ -242,6 +242,7 @@ impl WaitHeader {
 
 impl RetryAfter {
     /// The wait that a response with these headers asks for.
+    #[inline]
     pub(super) fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
         self.headers
             .iter()

@@ -121,6 +121,7 @@ pub fn parse_retry_after(value: &str, now: Option<SystemTime>) -> Option<Duratio
 /// headers.insert("retry-after-ms", HeaderValue::from_static("-1"));
 /// assert_eq!(retry_after_ms(&headers, None), Some(Duration::from_secs(2)));
 /// ```
+#[inline]
 pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
     text(headers, &RETRY_AFTER_MS)
         .and_then(|value| millis(trimmed(value)))
@@ -128,13 +129,14 @@ pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Du
 }
 
 /// The first value of a header, where it is visible ASCII.
+#[inline]
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// `value` without the white space that HTTP knows; `str::trim` would take more.
 fn trimmed(value: &str) -> &str {
-    value.trim_matches([' ', '\t', '\r', '\n'])
+    value.trim_matches(|each| matches!(each, ' ' | '\t' | '\r' | '\n'))
 }
 
 fn seconds(value: &str) -> Option<Duration> {
@@ -184,10 +186,9 @@ fn until_unix(moment: Duration, now: SystemTime) -> Duration {
 
 fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
     // `httpdate` would trim white space that is none in HTTP.
-    let bare = value.starts_with(|first: char| first.is_ascii_alphabetic())
-        && value.ends_with(|last: char| last.is_ascii_alphanumeric());
-    if !bare {
-        return None;
+    match value.as_bytes() {
+        [first, .., last] if first.is_ascii_alphabetic() && last.is_ascii_alphanumeric() => {}
+        _ => return None,
     }
     let moment = httpdate::parse_http_date(value)
         .ok()

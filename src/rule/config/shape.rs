@@ -81,6 +81,20 @@ pub(super) enum Path<'a> {
     Index(&'a Path<'a>, usize),
 }
 
+impl Path<'_> {
+    pub(super) fn duplicate<E: Error>(&self) -> E {
+        E::custom(format_args!("duplicate field `{self}`"))
+    }
+
+    pub(super) fn missing<E: Error>(&self) -> E {
+        E::custom(format_args!("missing field `{self}`"))
+    }
+
+    pub(super) fn unknown<E: Error>(&self, known: &'static [&'static str]) -> E {
+        E::unknown_field(&self.to_string(), known)
+    }
+}
+
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
