@@ -11,7 +11,7 @@ use super::head::answered_at;
 use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
 
 /// What one attempt came to, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttemptResult {
     /// A response with this status.

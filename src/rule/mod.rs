@@ -146,8 +146,8 @@ pub struct RetryRule {
     /// With a client that does not track redirects the proof has a hole. reqwest follows
     /// redirects by itself and reports a connect error on a later hop exactly as one on the
     /// first: a POST that was processed and answered 303, whose next hop cannot be reached, looks
-    /// unsent and would be sent again. A client from `client_builder()`, or one whose redirect
-    /// policy is wrapped in `tracked_redirects`, notes that a hop was taken, and no failure after
+    /// unsent and would be sent again. A client from [`client_builder`](crate::client_builder), or one whose redirect
+    /// policy is wrapped in [`tracked_redirects`](crate::tracked_redirects), notes that a hop was taken, and no failure after
     /// it counts as unsent. The same builder switches off reqwest's own retries, which send a
     /// refused HTTP/2 stream again, up to twice, below everything that this rule decides and
     /// counts.

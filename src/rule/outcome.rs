@@ -133,6 +133,32 @@ impl TransportError {
         )
     }
 
+    /// A short name that stays the same, for metrics and logs, in snake case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::TransportError;
+    ///
+    /// assert_eq!(TransportError::ConnectTimeout.name(), "connect_timeout");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            TransportError::Dns => "dns",
+            TransportError::Connect => "connect",
+            TransportError::ConnectTimeout => "connect_timeout",
+            TransportError::Tls => "tls",
+            TransportError::Proxy { .. } => "proxy",
+            TransportError::NotProcessed => "not_processed",
+            TransportError::AfterRedirect => "after_redirect",
+            TransportError::Timeout => "timeout",
+            TransportError::Closed => "closed",
+            TransportError::Body => "body",
+            TransportError::Certificate => "certificate",
+            TransportError::Protocol => "protocol",
+        }
+    }
+
     /// What this failure is once a redirect was followed: no failure of a later hop proves that
     /// the first request was not processed.
     pub(crate) fn after_redirect(self) -> Self {

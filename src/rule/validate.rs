@@ -119,7 +119,8 @@ impl RetryRule {
     ///
     /// - a status outside 100 to 999, alone or at either end of a range;
     /// - a range whose first status is above its last;
-    /// - retries with a backoff whose `base` is zero and whose `max` is not: it would never wait;
+    /// - retries with a backoff of which one of `base` and `max` is zero and the other is not: it
+    ///   would never wait;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -182,13 +183,22 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
 }
 
 fn check_backoff(backoff: &Backoff, faults: &mut Vec<RuleFault>) {
-    if whole_ms(backoff.base) == 0 && whole_ms(backoff.max) != 0 {
-        faults.push(RuleFault {
-            field: "backoff.base_ms".to_owned(),
-            found: "0".to_owned(),
-            expected: "1 or more where there are retries and `backoff.max_ms` is not 0",
-        });
-    }
+    let (field, expected) = match (whole_ms(backoff.base), whole_ms(backoff.max)) {
+        (0, 1..) => (
+            "backoff.base_ms",
+            "1 or more where there are retries and `backoff.max_ms` is not 0",
+        ),
+        (1.., 0) => (
+            "backoff.max_ms",
+            "1 or more where there are retries and `backoff.base_ms` is not 0",
+        ),
+        _ => return,
+    };
+    faults.push(RuleFault {
+        field: field.to_owned(),
+        found: "0".to_owned(),
+        expected,
+    });
 }
 
 fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
