@@ -2,10 +2,15 @@
 
 use super::observer::{RetryEvent, StopEvent};
 
+/// What a filter names: the crate, wherever in it this file may be.
+#[cfg(feature = "tracing")]
+const TARGET: &str = "reqwest_retry_rules";
+
 /// A retry, at level `INFO`.
 #[cfg(feature = "tracing")]
 pub(crate) fn retry(event: &RetryEvent<'_>) {
     tracing::info!(
+        target: TARGET,
         method = %event.method(),
         host = event.host(),
         label = event.label().map(super::report::RetryLabel::as_str),
@@ -20,6 +25,7 @@ pub(crate) fn retry(event: &RetryEvent<'_>) {
 #[cfg(feature = "tracing")]
 pub(crate) fn stop(event: &StopEvent<'_>) {
     tracing::warn!(
+        target: TARGET,
         method = %event.method(),
         host = event.host(),
         label = event.label().map(super::report::RetryLabel::as_str),
