@@ -17,11 +17,14 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry_rules::{
     AttemptResult, Backoff, BodySource, Deadline, ErrorExt, Jitter, Limits, Methods, Overrides,
-    ResponseExt, RetryAfter, RetryAfterCap, RetryAfterSource, RetryError, RetryLog,
-    RetryMiddleware, RetryPolicy, RetryReport, RetryRule, StatusMatch, StatusRule, StopReason,
-    TotalTimeout, TransportError, WaitSource, classify, with_overrides,
+    ResponseExt, RetryAfter, RetryAfterCap, RetryAfterSource, RetryError, RetryMiddleware,
+    RetryPolicy, RetryReport, RetryRule, StatusMatch, StatusRule, StopReason, TotalTimeout,
+    TransportError, WaitSource, classify, with_overrides,
 };
-use scripted::{Transport, URL, client, errors, fail, hang, ms, ok, status, time_out, times};
+use scripted::{
+    Transport, URL, assert_status, carrying, client, errors, fail, get, get_with, hang, ms, ok,
+    send, status, time_out, times,
+};
 
 /// Retries 503 and failures after 100, 150, 200, 200, … milliseconds, up to ten times.
 fn rule() -> RetryRule {
@@ -58,41 +61,6 @@ fn limited(soft: Option<u64>, floor: u32, hard: Option<u64>) -> RetryRule {
     }
 }
 
-/// Sends a GET, and reads the report of it.
-async fn send(
-    transport: &Transport,
-    policy: impl Into<RetryPolicy>,
-) -> (Result<Response>, RetryReport) {
-    send_with(transport, policy, |_| {}).await
-}
-
-/// Sends a GET with more in its extensions.
-async fn send_with(
-    transport: &Transport,
-    policy: impl Into<RetryPolicy>,
-    change: impl FnOnce(&mut Extensions),
-) -> (Result<Response>, RetryReport) {
-    let log = RetryLog::new();
-    let mut request = client(transport, policy)
-        .get(URL)
-        .with_extension(log.clone());
-    change(request.extensions());
-    let outcome = request.send().await;
-    (outcome, log.report().expect("a report"))
-}
-
-/// A map with one value.
-fn carrying<T: Clone + Send + Sync + 'static>(value: T) -> Extensions {
-    let mut map = Extensions::new();
-    map.insert(value);
-    map
-}
-
-#[track_caller]
-fn assert_status(outcome: &Result<Response>, status: u16) {
-    assert_eq!(outcome.as_ref().unwrap().status(), status);
-}
-
 #[track_caller]
 fn total_timeout(outcome: &Result<Response>) -> (u32, Option<&(dyn StdError + 'static)>) {
     let Err(Error::Middleware(error)) = outcome else {
@@ -112,7 +80,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn a_slow_attempt_beyond_the_soft_limit_is_retried_up_to_the_floor() {
         let transport = Transport::new([status(503).after(6000), ok()]);
-        let (outcome, _) = send(&transport, limited(Some(5000), 2, None)).await;
+        let (outcome, _) = get(&transport, limited(Some(5000), 2, None)).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 6100]);
         assert_eq!(transport.now(), 6100);
@@ -121,7 +89,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn a_slow_attempt_beyond_the_soft_limit_without_a_floor_is_the_last() {
         let transport = Transport::new([status(503).after(6000)]);
-        let (outcome, report) = send(&transport, limited(Some(5000), 0, None)).await;
+        let (outcome, report) = get(&transport, limited(Some(5000), 0, None)).await;
         assert_status(&outcome, 503);
         assert_eq!(report.stop_reason(), Some(StopReason::SoftLimit));
         assert!(report.retries_exhausted());
@@ -131,17 +99,17 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn the_soft_limit_itself_is_within_it() {
         let transport = Transport::new([status(503).after(5000), ok()]);
-        let (outcome, _) = send(&transport, limited(Some(5000), 0, None)).await;
+        let (outcome, _) = get(&transport, limited(Some(5000), 0, None)).await;
         assert_status(&outcome, 200);
         let transport = Transport::new([status(503).after(5001)]);
-        let (outcome, _) = send(&transport, limited(Some(5000), 0, None)).await;
+        let (outcome, _) = get(&transport, limited(Some(5000), 0, None)).await;
         assert_status(&outcome, 503);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_floor_is_no_ceiling() {
         let transport = Transport::new(times(5, || status(503)).chain([ok()]));
-        let (outcome, report) = send(&transport, limited(Some(5000), 2, None)).await;
+        let (outcome, report) = get(&transport, limited(Some(5000), 2, None)).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 100, 250, 450, 650, 850]);
         let waits: Vec<_> = report
@@ -162,7 +130,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn the_hard_limit_beats_the_floor() {
         let transport = Transport::new([status(503).after(11_000)]);
-        let (outcome, report) = send(&transport, limited(Some(5000), 2, Some(10_000))).await;
+        let (outcome, report) = get(&transport, limited(Some(5000), 2, Some(10_000))).await;
         assert_status(&outcome, 503);
         assert_eq!(report.stop_reason(), Some(StopReason::HardLimit(ms(100))));
         assert!(report.retries_exhausted());
@@ -171,7 +139,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn without_a_hard_limit_the_floor_holds_however_late_it_is() {
         let transport = Transport::new([status(503).after(11_000), ok()]);
-        let (outcome, _) = send(&transport, limited(Some(5000), 2, None)).await;
+        let (outcome, _) = get(&transport, limited(Some(5000), 2, None)).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 11_100]);
     }
@@ -182,7 +150,7 @@ mod rule_limits {
             backoff: backoff(200),
             ..limited(None, 0, Some(10_000))
         };
-        send(transport, rule).await
+        get(transport, rule).await
     }
 
     #[tokio::test(start_paused = true)]
@@ -220,7 +188,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn slow_attempts_stop_when_the_floor_is_reached() {
         let transport = Transport::new(times(3, || status(503).after(6000)));
-        let (outcome, report) = send(&transport, limited(Some(5000), 2, None)).await;
+        let (outcome, report) = get(&transport, limited(Some(5000), 2, None)).await;
         assert_status(&outcome, 503);
         assert_eq!(report.stop_reason(), Some(StopReason::SoftLimit));
         assert_eq!(transport.times(), [0, 6100, 12_250]);
@@ -229,7 +197,7 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn slow_attempts_stop_at_the_hard_limit_before_the_floor_is_reached() {
         let transport = Transport::new(times(2, || status(503).after(6000)));
-        let (outcome, report) = send(&transport, limited(Some(5000), 2, Some(10_000))).await;
+        let (outcome, report) = get(&transport, limited(Some(5000), 2, Some(10_000))).await;
         assert_status(&outcome, 503);
         assert_eq!(report.stop_reason(), Some(StopReason::HardLimit(ms(150))));
         assert_eq!(transport.times(), [0, 6100]);
@@ -242,7 +210,7 @@ mod rule_limits {
             max_retries: 1,
             ..limited(Some(5000), 5, None)
         };
-        let (outcome, report) = send(&transport, rule).await;
+        let (outcome, report) = get(&transport, rule).await;
         assert_status(&outcome, 503);
         assert_eq!(report.stop_reason(), Some(StopReason::Exhausted));
     }
@@ -252,7 +220,7 @@ mod rule_limits {
         for limits in [limited(Some(5000), 0, None), limited(None, 0, Some(6000))] {
             let body = "come back later";
             let transport = Transport::new([status(503).after(6000).body(body)]);
-            let (outcome, _) = send(&transport, limits).await;
+            let (outcome, _) = get(&transport, limits).await;
             assert_status(&outcome, 503);
             assert_eq!(outcome.unwrap().text().await.unwrap(), body);
         }
@@ -262,7 +230,7 @@ mod rule_limits {
     async fn a_limit_gives_an_error_back_as_it_came() {
         for limits in [limited(Some(5000), 0, None), limited(None, 0, Some(6000))] {
             let transport = Transport::new([fail(errors::timeout()).after(6000)]);
-            let (outcome, report) = send(&transport, limits).await;
+            let (outcome, report) = get(&transport, limits).await;
             let error = outcome.unwrap_err();
             assert!(error.is_timeout() && error.url().is_some());
             assert!(report.retries_exhausted());
@@ -272,15 +240,10 @@ mod rule_limits {
     #[tokio::test(start_paused = true)]
     async fn limits_say_nothing_of_what_is_not_retried() {
         let transport = Transport::new([status(503).after(11_000)]);
-        let log = RetryLog::new();
-        client(&transport, limited(Some(5000), 0, Some(10_000)))
-            .post(URL)
-            .with_extension(log.clone())
-            .send()
-            .await
-            .unwrap();
-        let reason = log.report().unwrap().stop_reason();
-        assert_eq!(reason, Some(StopReason::MethodNotAllowed));
+        let limits = limited(Some(5000), 0, Some(10_000));
+        let (outcome, report) = send(&transport, limits, |client| client.post(URL)).await;
+        assert_status(&outcome, 503);
+        assert_eq!(report.stop_reason(), Some(StopReason::MethodNotAllowed));
     }
 }
 
@@ -294,7 +257,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn a_wait_as_long_as_the_time_left_is_not_begun() {
         let transport = Transport::new([status(503).after(400).body("busy")]);
-        let (outcome, report) = send(&transport, patient_for(500)).await;
+        let (outcome, report) = get(&transport, patient_for(500)).await;
         assert_status(&outcome, 503);
         assert_eq!(outcome.unwrap().text().await.unwrap(), "busy");
         assert_eq!(report.stop_reason(), Some(StopReason::Budget(ms(100))));
@@ -305,7 +268,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn a_wait_shorter_than_the_time_left_is_made() {
         let transport = Transport::new([status(503).after(400), ok()]);
-        let (outcome, _) = send(&transport, patient_for(501)).await;
+        let (outcome, _) = get(&transport, patient_for(501)).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 500]);
     }
@@ -313,7 +276,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn an_error_comes_back_as_it_came_where_no_wait_fits() {
         let transport = Transport::new([fail(errors::refused())]);
-        let (outcome, report) = send(&transport, patient_for(100)).await;
+        let (outcome, report) = get(&transport, patient_for(100)).await;
         assert!(outcome.unwrap_err().is_connect());
         assert_eq!(report.stop_reason(), Some(StopReason::Budget(ms(100))));
     }
@@ -321,7 +284,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn the_first_attempt_is_ended_where_it_outlasts_the_timeout() {
         let transport = Transport::new([hang()]);
-        let (outcome, report) = send(&transport, patient_for(1000)).await;
+        let (outcome, report) = get(&transport, patient_for(1000)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 1);
         assert!(last.is_none());
@@ -344,7 +307,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn an_attempt_that_answers_in_time_is_not_touched() {
         let transport = Transport::new([ok().after(999)]);
-        let (outcome, _) = send(&transport, patient_for(1000)).await;
+        let (outcome, _) = get(&transport, patient_for(1000)).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.now(), 999);
     }
@@ -352,7 +315,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn a_retry_that_is_ended_tells_of_the_response_that_was_refused() {
         let transport = Transport::new([status(503).after(200), hang()]);
-        let (outcome, report) = send(&transport, patient_for(1000)).await;
+        let (outcome, report) = get(&transport, patient_for(1000)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 2);
         let last: &reqwest::Error = last.unwrap().downcast_ref().unwrap();
@@ -370,7 +333,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn a_retry_that_is_ended_tells_of_the_error_before_it() {
         let transport = Transport::new([fail(errors::refused()), hang()]);
-        let (outcome, _) = send(&transport, patient_for(1000)).await;
+        let (outcome, _) = get(&transport, patient_for(1000)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 2);
         let last: &reqwest::Error = last.expect("a source").downcast_ref().unwrap();
@@ -391,7 +354,7 @@ mod whole_send {
             hang(),
         ];
         let transport = Transport::new(acts);
-        let (outcome, _) = send(&transport, patient_for(5000)).await;
+        let (outcome, _) = get(&transport, patient_for(5000)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 4);
         let last: &reqwest::Error = last.expect("a source").downcast_ref().unwrap();
@@ -402,7 +365,7 @@ mod whole_send {
     async fn a_refused_success_is_no_error_to_tell_of() {
         let transport = Transport::new([status(202), hang()]);
         let policy = patient_for(1000).retry_if(Methods::Any, |head| head.status() == 202);
-        let (outcome, _) = send(&transport, policy).await;
+        let (outcome, _) = get(&transport, policy).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 2);
         assert!(last.is_none());
@@ -413,7 +376,7 @@ mod whole_send {
         let own = Error::Middleware(std::io::Error::other("no token").into());
         let transport = Transport::new([fail(own), hang()]);
         let policy = patient_for(1000).classify_with(|_| Some(TransportError::Connect));
-        let (outcome, _) = send(&transport, policy).await;
+        let (outcome, _) = get(&transport, policy).await;
         let (_, last) = total_timeout(&outcome);
         assert_eq!(last.expect("a source").to_string(), "no token");
     }
@@ -421,7 +384,7 @@ mod whole_send {
     #[tokio::test(start_paused = true)]
     async fn a_total_that_is_already_over_sends_nothing() {
         let transport = Transport::new([]);
-        let (outcome, report) = send(&transport, patient_for(0)).await;
+        let (outcome, report) = get(&transport, patient_for(0)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 0);
         assert!(last.is_none());
@@ -442,7 +405,7 @@ mod whole_send {
         for deadline in [Deadline::after(Duration::ZERO), moment] {
             let transport = Transport::new([]);
             let (outcome, report) =
-                send_with(&transport, rule(), |own| own.extend(carrying(deadline))).await;
+                get_with(&transport, rule(), |own| own.extend(carrying(deadline))).await;
             assert_eq!(total_timeout(&outcome).0, 0);
             assert_eq!(report.attempts(), 0);
         }
@@ -457,7 +420,7 @@ mod whole_send {
             Ok::<_, std::io::Error>("body")
         });
         let transport = Transport::new([]);
-        let (outcome, report) = send_with(&transport, patient_for(0), |own| {
+        let (outcome, report) = get_with(&transport, patient_for(0), |own| {
             own.extend(carrying(source))
         })
         .await;
@@ -470,7 +433,7 @@ mod whole_send {
     async fn a_first_body_that_is_not_made_in_time_ends_the_send_with_a_report() {
         let source = BodySource::from_async(std::future::pending::<std::io::Result<&str>>);
         let transport = Transport::new([]);
-        let (outcome, report) = send_with(&transport, patient_for(1000), |own| {
+        let (outcome, report) = get_with(&transport, patient_for(1000), |own| {
             own.extend(carrying(source))
         })
         .await;
@@ -493,7 +456,7 @@ mod whole_send {
             }
         });
         let transport = Transport::new([status(503).body("busy")]);
-        let (outcome, report) = send_with(&transport, patient_for(1000), |own| {
+        let (outcome, report) = get_with(&transport, patient_for(1000), |own| {
             own.extend(carrying(source))
         })
         .await;
@@ -509,7 +472,7 @@ mod whole_send {
             let longest = whole_clock() - less;
             let transport = Transport::new([status(503).after(5), ok().after(1_000_000)]);
             let policy = RetryPolicy::from(rule()).total_timeout(longest);
-            let (outcome, _) = send_with(&transport, policy, |own| {
+            let (outcome, _) = get_with(&transport, policy, |own| {
                 own.insert(TotalTimeout(longest));
                 own.insert(Deadline::after(longest));
             })
@@ -523,7 +486,7 @@ mod whole_send {
     async fn a_duration_that_the_clock_cannot_hold_is_no_limit() {
         let transport = Transport::new([status(503).after(5), ok().after(1_000_000)]);
         let policy = RetryPolicy::from(rule()).total_timeout(Duration::MAX);
-        let (outcome, _) = send_with(&transport, policy, |own| {
+        let (outcome, _) = get_with(&transport, policy, |own| {
             own.insert(TotalTimeout(Duration::MAX));
             own.insert(Deadline::after(Duration::MAX));
         })
@@ -536,7 +499,7 @@ mod whole_send {
     async fn the_last_moment_of_the_clock_is_no_limit_and_no_panic() {
         let last = (tokio::time::Instant::now() + whole_clock()).into_std();
         let transport = Transport::new([status(503).after(5), ok()]);
-        let (outcome, _) = send_with(&transport, rule(), |own| {
+        let (outcome, _) = get_with(&transport, rule(), |own| {
             own.insert(Deadline::from(last));
         })
         .await;
@@ -566,7 +529,7 @@ mod whole_send {
             let overrides = Overrides::new()
                 .total_timeout(bound(1))
                 .deadline(Deadline::after(bound(2)));
-            let sent = send_with(&transport, policy, |own| {
+            let sent = get_with(&transport, policy, |own| {
                 own.insert(TotalTimeout(bound(3)));
                 own.insert(Deadline::after(bound(4)));
             });
@@ -657,7 +620,7 @@ mod each_attempt {
         let policy = RetryPolicy::from(rule())
             .attempt_timeout(ms(300))
             .total_timeout(ms(1000));
-        let (outcome, report) = send(&transport, policy).await;
+        let (outcome, report) = get(&transport, policy).await;
         // 300 each, with waits of 100 and 150 between: the third has 150 left.
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 3);
@@ -679,7 +642,7 @@ mod each_attempt {
         let policy = RetryPolicy::from(rule())
             .attempt_timeout(ms(300))
             .total_timeout(ms(850));
-        let (outcome, report) = send(&transport, policy).await;
+        let (outcome, report) = get(&transport, policy).await;
         assert!(outcome.unwrap_err().is_timeout());
         assert_eq!(report.stop_reason(), Some(StopReason::Budget(ms(150))));
     }
@@ -723,7 +686,7 @@ mod bodies {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_is_read_inside_the_attempt_is_bounded_with_it() {
         let transport = Transport::new([ok().slow_body(300, ["one", "two"])]);
-        let (outcome, report) = send(&transport, complete(500)).await;
+        let (outcome, report) = get(&transport, complete(500)).await;
         assert_eq!(total_timeout(&outcome).0, 1);
         assert_eq!(report.attempts(), 1);
         assert_eq!(transport.now(), 500);
@@ -733,7 +696,7 @@ mod bodies {
     async fn a_body_that_ends_in_time_comes_whole() {
         let transport = Transport::new([ok().slow_body(300, ["one", "two"])]);
         // The end comes 300 ms after the last piece.
-        let (outcome, report) = send(&transport, complete(901)).await;
+        let (outcome, report) = get(&transport, complete(901)).await;
         assert_eq!(outcome.unwrap().text().await.unwrap(), "onetwo");
         assert_eq!(report.records()[0].elapsed(), ms(900));
     }
@@ -742,7 +705,7 @@ mod bodies {
     async fn a_body_that_nobody_asked_to_read_is_not_bounded() {
         let transport = Transport::new([ok().slow_body(300, ["one", "two"])]);
         let policy = RetryPolicy::from(rule()).total_timeout(ms(500));
-        let (outcome, _) = send(&transport, policy).await;
+        let (outcome, _) = get(&transport, policy).await;
         assert_eq!(transport.now(), 0);
         assert_eq!(outcome.unwrap().text().await.unwrap(), "onetwo");
     }
@@ -750,7 +713,7 @@ mod bodies {
     #[tokio::test(start_paused = true)]
     async fn a_body_that_broke_off_is_told_of_by_a_retry_that_is_ended() {
         let transport = Transport::new([ok().broken_body("half"), hang()]);
-        let (outcome, report) = send(&transport, complete(1000)).await;
+        let (outcome, report) = get(&transport, complete(1000)).await;
         let (attempts, last) = total_timeout(&outcome);
         assert_eq!(attempts, 2);
         let last: &TransportError = last.expect("a source").downcast_ref().unwrap();
@@ -912,7 +875,7 @@ mod told_apart {
             fail(errors::timeout()),
         ] {
             let transport = Transport::new([act, hang()]);
-            let (outcome, _) = send(&transport, policy.clone()).await;
+            let (outcome, _) = get(&transport, policy.clone()).await;
             assert!(outcome.unwrap_err().timed_out());
         }
     }
@@ -931,7 +894,7 @@ mod clocks {
             tokio::task::yield_now().await;
             tokio::time::advance(ms(jump)).await;
         };
-        tokio::join!(send(transport, policy), jumps).0
+        tokio::join!(get(transport, policy), jumps).0
     }
 
     #[tokio::test(start_paused = true)]
@@ -998,7 +961,7 @@ mod clocks {
             tokio::time::sleep(ms(70)).await;
             tokio::time::advance(ms(20_000)).await;
         };
-        let sent = send(&transport, limited(None, 0, Some(10_000)));
+        let sent = get(&transport, limited(None, 0, Some(10_000)));
         let ((outcome, report), ()) = tokio::join!(sent, jumps);
         assert_status(&outcome, 503);
         assert_eq!(outcome.unwrap().text().await.unwrap(), "onetwothreefour");
@@ -1008,7 +971,7 @@ mod clocks {
     #[tokio::test(start_paused = true)]
     async fn the_reading_of_a_refused_body_does_not_make_a_wait_longer() {
         let transport = Transport::new([status(503).slow_body(70, ["one", "two", "three"]), ok()]);
-        let (outcome, _) = send(&transport, rule()).await;
+        let (outcome, _) = get(&transport, rule()).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 100]);
     }
@@ -1022,19 +985,19 @@ mod clocks {
         };
         let slow = || status(503).slow_body(70, ["one", "two", "three"]);
         let transport = Transport::new([slow(), ok()]);
-        send(&transport, instantly(rule())).await.0.unwrap();
+        get(&transport, instantly(rule())).await.0.unwrap();
         assert_eq!(transport.times(), [0, 20]);
         let transport = Transport::new([slow(), ok()]);
         let hard = instantly(limited(None, 0, Some(20)));
-        send(&transport, hard).await.0.unwrap();
+        get(&transport, hard).await.0.unwrap();
         assert_eq!(transport.times(), [0, 0]);
         let transport = Transport::new([slow(), ok()]);
         let total = RetryPolicy::from(instantly(rule())).total_timeout(ms(20));
-        send(&transport, total).await.0.unwrap();
+        get(&transport, total).await.0.unwrap();
         assert_eq!(transport.times(), [0, 0]);
         let transport = Transport::new([slow(), ok()]);
         let total = RetryPolicy::from(instantly(rule())).total_timeout(ms(21));
-        send(&transport, total).await.0.unwrap();
+        get(&transport, total).await.0.unwrap();
         assert_eq!(transport.times(), [0, 20]);
     }
 
@@ -1071,7 +1034,7 @@ mod clocks {
     async fn a_date_is_measured_against_the_wall_clock() {
         let until = date(noon() + ms(3000));
         let transport = Transport::new([status(503).header("retry-after", until), ok()]);
-        let (outcome, report) = send(&transport, at([noon()])).await;
+        let (outcome, report) = get(&transport, at([noon()])).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 3000]);
         assert_eq!(report.records()[0].wait_source(), Some(WaitSource::Server));
@@ -1083,7 +1046,7 @@ mod clocks {
         let transport = Transport::new([until(), until(), ok()]);
         let policy = at([noon(), noon() + Duration::from_secs(86_400)]);
         let policy = policy.total_timeout(ms(10_000));
-        let (outcome, _) = send(&transport, policy).await;
+        let (outcome, _) = get(&transport, policy).await;
         assert_status(&outcome, 200);
         assert_eq!(transport.times(), [0, 3000, 3000]);
     }
@@ -1093,7 +1056,7 @@ mod clocks {
         let until = || status(503).header("retry-after", date(noon() + ms(3000)));
         let transport = Transport::new([until(), until()]);
         let policy = at([noon(), noon() - Duration::from_secs(600)]);
-        let (outcome, report) = send(&transport, policy).await;
+        let (outcome, report) = get(&transport, policy).await;
         assert_status(&outcome, 503);
         let asked = Duration::from_secs(603);
         assert_eq!(
@@ -1109,7 +1072,7 @@ mod clocks {
         let until = date(noon());
         let transport = Transport::new([status(503).header("retry-after", until)]);
         let ancient = SystemTime::UNIX_EPOCH - Duration::from_secs(86_400);
-        let (outcome, report) = send(&transport, at([ancient])).await;
+        let (outcome, report) = get(&transport, at([ancient])).await;
         assert_status(&outcome, 503);
         let asked = NOON + Duration::from_secs(86_400);
         assert_eq!(
@@ -1127,7 +1090,7 @@ mod clocks {
                 .header("retry-after", date(servers + ms(3000)));
             let transport = Transport::new([refused, ok()]);
             // Our own clock is not asked.
-            let (outcome, _) = send(&transport, at([])).await;
+            let (outcome, _) = get(&transport, at([])).await;
             assert_status(&outcome, 200);
             assert_eq!(transport.times(), [0, 3000]);
         }
@@ -1142,12 +1105,12 @@ mod clocks {
                 .header("date", unreadable)
                 .header("retry-after", date(behind));
             let transport = Transport::new([refused, ok()]);
-            send(&transport, at([noon()])).await.0.unwrap();
+            get(&transport, at([noon()])).await.0.unwrap();
             assert_eq!(transport.times(), [0, 0]);
         }
         let ahead = noon() + ten_minutes + ms(3000);
         let transport = Transport::new([status(503).header("retry-after", date(ahead))]);
-        let (_, report) = send(&transport, at([noon()])).await;
+        let (_, report) = get(&transport, at([noon()])).await;
         let asked = Duration::from_secs(603);
         assert_eq!(
             report.stop_reason(),

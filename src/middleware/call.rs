@@ -29,6 +29,8 @@ pub(crate) struct Call<'a> {
     pub(super) idempotent: bool,
     /// What a retry needs; `None` where none could be allowed.
     pub(super) replay: Option<Replay>,
+    /// The host that is asked, where neither `replay` nor what comes back may have it.
+    pub(super) host: Option<Box<str>>,
     pub(super) records: Vec<AttemptRecord>,
     pub(super) retries: u32,
     /// What the attempt before failed with, where a total timeout may have to tell.
@@ -89,6 +91,10 @@ impl<'a> Call<'a> {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let may_retry = plan.could_retry(&method, idempotent);
+        let host = match request.url().host_str() {
+            Some(host) if !may_retry && plan.ends.is_some() => Some(host.into()),
+            _ => None,
+        };
         let replay = may_retry.then(|| Replay::keep(request, plan.body_source.clone()));
         Self {
             plan,
@@ -96,6 +102,7 @@ impl<'a> Call<'a> {
             method,
             idempotent,
             replay,
+            host,
             records: Vec::new(),
             retries: 0,
             last: None,
@@ -152,7 +159,7 @@ impl<'a> Call<'a> {
     where
         'a: 's,
     {
-        let begun = if self.retries == 0 {
+        let begun = if self.retries == 0 && self.plan.body_source.is_none() {
             self.plan.started
         } else {
             clock::now()

@@ -95,7 +95,7 @@ impl Call<'_> {
         });
         CallFacts {
             method: &self.method,
-            host: url.and_then(Url::host_str),
+            host: self.host.as_deref().or(url.and_then(Url::host_str)),
             label: self.plan.label.as_ref(),
             elapsed: self.plan.elapsed(),
         }

@@ -1,5 +1,6 @@
 //! The head of a response: what may be looked at before its body is.
 
+use std::fmt;
 use std::time::SystemTime;
 
 use http::header::DATE;
@@ -18,7 +19,7 @@ use reqwest::{Response, Url};
 /// let response = reqwest::Response::from(http::Response::new(""));
 /// assert_eq!(ResponseHead::from(&response).status(), 200);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ResponseHead<'a>(&'a Response);
 
 impl<'a> From<&'a Response> for ResponseHead<'a> {
@@ -66,6 +67,16 @@ impl<'a> ResponseHead<'a> {
     /// The URL that answered, after redirects.
     pub fn url(&self) -> &'a Url {
         self.0.url()
+    }
+}
+
+/// Shows neither the URL nor the headers: there may be secrets in both.
+impl fmt::Debug for ResponseHead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseHead")
+            .field("status", &self.status())
+            .field("version", &self.version())
+            .finish_non_exhaustive()
     }
 }
 

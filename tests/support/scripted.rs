@@ -16,8 +16,10 @@ use futures_util::stream;
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method};
 use http_body_util::BodyExt;
 use reqwest::{Body, Request, Response, ResponseBuilderExt, Url};
-use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
-use reqwest_retry_rules::{ResendCount, RetryMiddleware, RetryPolicy};
+use reqwest_middleware::{
+    ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, RequestBuilder, Result,
+};
+use reqwest_retry_rules::{ResendCount, RetryLog, RetryMiddleware, RetryPolicy, RetryReport};
 use tokio::time::Instant;
 
 use crate::support;
@@ -44,6 +46,53 @@ pub fn bare_client(transport: &Transport) -> ClientWithMiddleware {
     ClientBuilder::new(support::client().build().unwrap())
         .with(transport.clone())
         .build()
+}
+
+/// Sends one request, and reads the report of it.
+pub async fn send(
+    transport: &Transport,
+    policy: impl Into<RetryPolicy>,
+    make: impl FnOnce(ClientWithMiddleware) -> RequestBuilder,
+) -> (Result<Response>, RetryReport) {
+    let log = RetryLog::new();
+    let request = make(client(transport, policy)).with_extension(log.clone());
+    let outcome = request.send().await;
+    (outcome, log.report().expect("a report"))
+}
+
+/// Sends a GET, and reads the report of it.
+pub async fn get(
+    transport: &Transport,
+    policy: impl Into<RetryPolicy>,
+) -> (Result<Response>, RetryReport) {
+    send(transport, policy, |client| client.get(URL)).await
+}
+
+/// Sends a GET with more in its extensions.
+pub async fn get_with(
+    transport: &Transport,
+    policy: impl Into<RetryPolicy>,
+    change: impl FnOnce(&mut Extensions),
+) -> (Result<Response>, RetryReport) {
+    let make = |client: ClientWithMiddleware| {
+        let mut request = client.get(URL);
+        change(request.extensions());
+        request
+    };
+    send(transport, policy, make).await
+}
+
+/// A map with one value.
+pub fn carrying<T: Clone + Send + Sync + 'static>(value: T) -> Extensions {
+    let mut map = Extensions::new();
+    map.insert(value);
+    map
+}
+
+/// Asserts that a response with this status came back.
+#[track_caller]
+pub fn assert_status(outcome: &Result<Response>, status: u16) {
+    assert_eq!(outcome.as_ref().unwrap().status(), status);
 }
 
 /// One request that came.
@@ -161,6 +210,9 @@ impl Middleware for Transport {
             all.len() - 1
         };
         let act = self.next_act(&request);
+        if act.yields {
+            tokio::task::yield_now().await;
+        }
         if !act.after.is_zero() {
             tokio::time::sleep(act.after).await;
         }
@@ -188,6 +240,7 @@ impl Middleware for Transport {
 
 /// What becomes of one request.
 pub struct Act {
+    yields: bool,
     after: Duration,
     then: Then,
 }
@@ -259,8 +312,19 @@ pub fn times(count: usize, act: impl Fn() -> Act) -> impl Iterator<Item = Act> {
 
 impl Act {
     fn then(then: Then) -> Self {
-        let after = Duration::ZERO;
-        Self { after, then }
+        Self {
+            yields: false,
+            after: Duration::ZERO,
+            then,
+        }
+    }
+
+    /// After everything else that is ready has had its turn.
+    pub fn yielding(self) -> Self {
+        Self {
+            yields: true,
+            ..self
+        }
     }
 
     /// So many milliseconds after the request came.
