@@ -11,8 +11,6 @@ mod on {
     use std::fmt;
     use std::time::Duration;
 
-    use tracing::field::display;
-
     use crate::middleware::observer::{RetryEvent, StopEvent};
     use crate::middleware::report::{AttemptResult, RetryLabel};
 

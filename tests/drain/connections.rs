@@ -1,0 +1,209 @@
+//! How many connections it takes: real servers count.
+
+use std::io::Write;
+use std::time::Duration;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures_util::future::join_all;
+use reqwest_retry_rules::{RetryPolicy, RetryRule};
+
+use crate::sends::{Went, on_both_runtimes, retrying, send};
+use crate::support::h1::H1;
+use crate::support::h2::{Act as Act2, H2};
+use crate::support::script::{Act, Answer, Body, End};
+use crate::{OK, UNAVAILABLE, after, ms, support};
+
+/// How many connections a server sees that answers 503, 503, 503, 200.
+async fn connections(refused: &Answer, policy: &RetryPolicy) -> usize {
+    let refused = Act::from(refused.clone());
+    let acts = vec![refused.clone(), refused.clone(), refused, Act::ok("done")];
+    let server = H1::start(acts).await;
+    let client = retrying(support::client().gzip(true), policy.clone());
+    let (outcome, went) = send(client.get(server.url("/"))).await;
+    assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
+    assert_eq!(
+        went,
+        Went::answered([UNAVAILABLE, UNAVAILABLE, UNAVAILABLE, OK])
+    );
+    server.connections()
+}
+
+/// Twenty sends in turn take one connection each.
+async fn take_one(refused: Answer, policy: RetryPolicy) {
+    take_one_by(1, refused, policy).await;
+}
+
+/// Twenty sends at once take one connection each.
+async fn take_one_side_by_side(refused: Answer, policy: RetryPolicy) {
+    take_one_by(20, refused, policy).await;
+}
+
+/// A machine that is busy may use up what time there is, so there is more than one try; connections
+/// that are not used again show in each.
+async fn take_one_by(number: usize, refused: Answer, policy: RetryPolicy) {
+    let mut counts = Vec::new();
+    for _ in 0..10 {
+        counts.clear();
+        while counts.len() < 20 {
+            let batch = join_all((0..number).map(|_| connections(&refused, &policy)));
+            counts.extend(batch.await);
+        }
+        if counts == [1; 20] {
+            return;
+        }
+    }
+    panic!("more than one connection in every try, the last time {counts:?}");
+}
+
+/// Twenty sends at once take four connections each.
+async fn take_four(refused: Answer, policy: RetryPolicy) {
+    let counts = join_all((0..20).map(|_| connections(&refused, &policy)));
+    assert_eq!(counts.await, [4; 20]);
+}
+
+fn refused() -> Answer {
+    Answer::new(503)
+}
+
+fn large() -> Vec<u8> {
+    vec![b'x'; 40_000]
+}
+
+fn waiting(wait: Duration) -> RetryPolicy {
+    RetryPolicy::from(after(wait))
+}
+
+on_both_runtimes! {
+    async fn bodies_that_come_with_the_head_take_one_connection() {
+        for wait in [ms(0), ms(1), ms(5)] {
+            take_one(refused().body(large()), waiting(wait)).await;
+        }
+    }
+
+    async fn bodies_that_come_after_the_head_take_one_connection() {
+        let refused = refused().body_later(ms(30), large());
+        take_one_side_by_side(refused, waiting(ms(100))).await;
+    }
+
+    async fn bodies_that_come_within_the_grace_take_one_connection() {
+        let refused = refused().body_later(ms(3), large());
+        take_one(refused, waiting(ms(0))).await;
+    }
+
+    async fn answers_without_a_body_take_one_connection() {
+        take_one(refused(), waiting(ms(0))).await;
+    }
+
+    async fn chunked_bodies_with_trailers_take_one_connection() {
+        let pieces = vec![Bytes::from(vec![b'x'; 10_000]); 4];
+        let trailers = vec![("x-sum".to_owned(), "1".to_owned())];
+        let refused = refused().send(Body::Chunked(pieces, trailers));
+        take_one(refused, waiting(ms(0))).await;
+    }
+
+    async fn a_body_of_single_bytes_takes_one_connection() {
+        let pieces = vec![Bytes::from_static(b"x"); 300];
+        let refused = refused().send(Body::Chunked(pieces, Vec::new()));
+        take_one_side_by_side(refused, waiting(ms(100))).await;
+    }
+}
+
+#[tokio::test]
+async fn without_draining_bodies_that_come_after_the_head_take_four_connections() {
+    let refused = refused().body_later(ms(30), large());
+    let policy = waiting(ms(100)).drain_limit(0);
+    take_four(refused, policy).await;
+}
+
+#[tokio::test]
+async fn bodies_that_are_longer_than_the_limit_take_four_connections() {
+    let refused = refused().body_later(ms(30), large());
+    let policy = waiting(ms(100)).drain_limit(39_999);
+    take_four(refused.clone(), policy).await;
+    // The twin.
+    let policy = waiting(ms(100)).drain_limit(40_000);
+    take_one_side_by_side(refused, policy).await;
+}
+
+fn gzip(plain: &[u8]) -> Bytes {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
+    gzip.write_all(plain).unwrap();
+    gzip.finish().unwrap().into()
+}
+
+/// A short body that decodes to a long one, of which the end comes after the head.
+#[tokio::test]
+async fn bytes_are_counted_after_decoding() {
+    let packed = gzip(&[0; 1_000_000]);
+    assert!(packed.len() < 2000);
+    let pieces = packed.chunks(300).map(Bytes::copy_from_slice).collect();
+    let refused = refused()
+        .header("content-encoding", "gzip")
+        .send(Body::Slow(pieces, ms(10)));
+    let policy = waiting(ms(400));
+    take_four(refused.clone(), policy).await;
+    // The twin.
+    let policy = waiting(ms(400)).drain_limit(1_000_000);
+    take_one_side_by_side(refused, policy).await;
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_while_it_is_drained_is_no_failure_of_the_send() {
+    for end in [End::Close, End::Reset] {
+        for body in [
+            Body::Short(1000, "part".into()),
+            Body::ShortChunks(vec!["part".into()]),
+            Body::BadChunk,
+            Body::UntilClose("all".into()),
+        ] {
+            let refused = refused().send(body).end(end);
+            take_four(refused, waiting(ms(5))).await;
+        }
+    }
+}
+
+/// They are cut off by the start of the next attempt, at the end of the grace at the latest.
+#[tokio::test]
+async fn endless_bodies_and_bodies_that_stall_do_not_hold_a_send_up() {
+    let head = "HTTP/1.1 503 No\r\ncontent-length: 1073741824\r\n\r\n";
+    let stalling = "HTTP/1.1 503 No\r\ncontent-length: 1000\r\n\r\npart";
+    for act in [
+        refused().send(Body::Endless).into(),
+        Act::Flood(head.into(), vec![b'x'; 1 << 16].into()),
+        Act::Raw(head.into(), End::Stall),
+        Act::Raw(stalling.into(), End::Stall),
+    ] {
+        let server = H1::start(vec![act.clone(), act.clone(), act, Act::ok("done")]).await;
+        let client = retrying(support::client(), after(ms(0)));
+        let (outcome, _) = send(client.get(server.url("/"))).await;
+        assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
+        assert_eq!(server.connections(), 4);
+        // The connections of the refused answers do not outlive it.
+        support::eventually("one connection is left", || server.open() == 1).await;
+    }
+}
+
+#[tokio::test]
+async fn over_http2_a_refused_stream_is_dropped_and_the_connection_stays() {
+    for body in [
+        Body::Whole(large().into()),
+        Body::Later(ms(30), large().into()),
+        Body::Endless,
+    ] {
+        let refused = Act2::from(refused().send(body));
+        let server = H2::start(vec![
+            refused.clone(),
+            refused.clone(),
+            refused,
+            Act2::ok("done"),
+        ])
+        .await;
+        let client = support::client().http2_prior_knowledge();
+        let client = retrying(client, RetryRule { ..after(ms(0)) });
+        let (outcome, _) = send(client.get(server.url("/"))).await;
+        assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
+        assert_eq!((server.connections(), server.begun()), (1, 4));
+    }
+}
