@@ -5,14 +5,18 @@
 mod chain;
 mod support;
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use http::{Extensions, HeaderValue, Method};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry_rules::{
-    Methods, ReplaySafe, ResendCount, ResponseExt, RetryMiddleware, RetryRule, StatusMatch,
-    StatusRule, StopReason,
+    Methods, ReplaySafe, ResendCount, ResponseExt, RetryMiddleware, RetryPolicy, RetryRule,
+    StatusMatch, StatusRule, StopReason,
 };
 
 use chain::{Look, Notes, at_once, builder, retrying};
@@ -203,4 +207,73 @@ async fn a_send_that_was_dropped_does_not_pass_for_the_outer_one() {
         let response = client.get(server.url("/")).send().await.unwrap();
         assert_eq!((response.attempts(), server.count()), (3, 3));
     }
+}
+
+#[tokio::test]
+async fn a_panic_in_an_attempt_leaves_nothing_behind() {
+    let panics = Arc::new(AtomicBool::new(true));
+    let still = panics.clone();
+    let bomb = Look(move |_: &mut Request, _: &mut Extensions| {
+        assert!(
+            !still.load(Ordering::Relaxed),
+            "a middleware further in panics"
+        );
+    });
+    let server = H1::start([503, 503, 200].map(Act::status)).await;
+    let client = builder(at_once()).with(bomb).build();
+    let mut extensions = Extensions::new();
+    let mut get = async || {
+        let request = Request::new(Method::GET, server.url("/").parse().unwrap());
+        client
+            .execute_with_extensions(request, &mut extensions)
+            .await
+    };
+    assert!(AssertUnwindSafe(get()).catch_unwind().await.is_err());
+    assert_eq!(server.count(), 0);
+
+    // The same map at the same place is that of a send of its own.
+    panics.store(false, Ordering::Relaxed);
+    let response = get().await.unwrap();
+    assert_eq!((response.attempts(), server.count()), (3, 3));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn attempts_that_move_between_threads_are_known_again() {
+    /// Gives way to other tasks before and after.
+    struct Yields;
+
+    #[async_trait::async_trait]
+    impl Middleware for Yields {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            tokio::task::yield_now().await;
+            let response = next.run(request, extensions).await;
+            tokio::task::yield_now().await;
+            response
+        }
+    }
+
+    let tokens = H1::start(Act::ok("token")).await;
+    let server = H1::start(Act::status(503)).await;
+    let client = builder(RetryPolicy::from(at_once()).no_budget())
+        .with(Yields)
+        .with(Tokens {
+            client: retrying(at_once()),
+            url: tokens.url("/token"),
+        })
+        .with(Yields)
+        .with(retries(3))
+        .build();
+    let sends = (0..40).map(|_| {
+        let request = client.get(server.url("/"));
+        tokio::spawn(async move { request.send().await.unwrap().attempts() })
+    });
+    for attempts in futures_util::future::join_all(sends).await {
+        assert_eq!(attempts.unwrap(), 4);
+    }
+    assert_eq!((server.count(), tokens.count()), (160, 160));
 }

@@ -13,7 +13,7 @@ use http::Method;
 use reqwest_middleware::{ClientBuilder, RequestBuilder, RequestInitialiser};
 use reqwest_retry_rules::{
     Methods, ReplaySafe, ResponseExt, RetryBudget, RetryEvent, RetryMiddleware, RetryObserver,
-    RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason,
+    RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason, with_retry,
 };
 
 use chain::{at_once, retrying};
@@ -237,5 +237,22 @@ async fn the_wait_is_that_of_the_rule_in_force() {
         let report = response.retry_report().unwrap();
         let expected = Some(Duration::from_millis(wait));
         assert_eq!(report.records()[0].wait(), expected);
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_nearer_than_the_task_it_is_sent_in() {
+    for (around, carried, expected) in [
+        (RetryRule::never(), Some(at_once()), (2, 200)),
+        (at_once(), Some(RetryRule::never()), (1, 503)),
+        (RetryRule::never(), None, (1, 503)),
+    ] {
+        let server = flaky().await;
+        let mut request = retrying(at_once()).get(server.url("/"));
+        if let Some(carried) = carried {
+            request = request.with_extension(carried);
+        }
+        let sending = with_retry(around, sent(request, &server));
+        assert_eq!(sending.await, expected);
     }
 }

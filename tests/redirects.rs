@@ -528,6 +528,67 @@ async fn a_hop_of_another_client_on_the_way_is_its_own() {
     assert_eq!(moved.log().count(), 3);
 }
 
+/// Hands each request on to another client, and what comes of it back.
+struct Forward(ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl Middleware for Forward {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        _: &mut http::Extensions,
+        _: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        self.0.execute(request).await
+    }
+}
+
+/// A client that retries, around another one.
+fn around(inner: ClientWithMiddleware) -> ClientWithMiddleware {
+    let client = support::client().build().unwrap();
+    reqwest_middleware::ClientBuilder::new(client)
+        .with(RetryMiddleware::new(at_once(2)))
+        .with(Forward(inner))
+        .build()
+}
+
+#[tokio::test]
+async fn a_hop_that_another_client_met_with_this_request_counts_for_it_too() {
+    for inner in [at_once(2), RetryRule::never()] {
+        let nobody = Refused::new();
+        let server = Server::redirecting(Version::HTTP_11, 303, &nobody.url("/next")).await;
+        let client = around(retrying(tracked(Version::HTTP_11), inner));
+        let (_, went) = send(client.post(server.url()).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.log().count(), 1);
+        // The twin.
+        let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
+        assert_eq!(went, thrice(Connect));
+    }
+}
+
+/// The other client may repeat a POST; this one may not.
+#[tokio::test]
+async fn what_another_client_sent_before_it_was_refused_is_not_unsent() {
+    let names = Names::new();
+    let server = H1::start(Act::CloseAfterReading).await;
+    names.set("target.test", server.addr);
+    let lost = {
+        let names = names.clone();
+        OnRetry::once(move || names.fail_next(1))
+    };
+    let rule = RetryRule {
+        sent_failures: Methods::Any,
+        ..at_once(1)
+    };
+    let inner = support::client().dns_resolver(names);
+    let inner = retrying(inner, RetryPolicy::from(rule).observer(lost));
+    let client = around(inner);
+    let (_, went) = send(client.post("http://target.test/").body("order")).await;
+    assert_eq!(went, once(AfterRedirect));
+    assert_eq!(server.count(), 1);
+}
+
 #[tokio::test]
 async fn a_second_copy_further_in_leaves_the_hops_to_the_first() {
     let nobody = Refused::new();

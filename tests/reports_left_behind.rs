@@ -1,4 +1,4 @@
-//! What a caller reads of a send afterwards.
+//! Where the report of a send is found afterwards, with real servers.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "support/chain.rs"]
@@ -10,12 +10,11 @@ use std::time::Duration;
 use http::{Extensions, Method, StatusCode};
 use reqwest::Request;
 use reqwest_retry_rules::{
-    AttemptResult, ResponseExt, RetryLabel, RetryLog, RetryPolicy, RetryReport, RetryRule,
-    StopReason, TransportError, WaitSource,
+    AttemptResult, ResponseExt, RetryLog, RetryReport, RetryRule, StopReason, TransportError,
+    WaitSource,
 };
 
-use chain::{Scripted, at_once, retrying, retrying_around};
-use support::eventually;
+use chain::{at_once, retrying};
 use support::h1::H1;
 use support::script::{Act, Answer};
 
@@ -128,90 +127,6 @@ async fn a_log_holds_an_answer_at_once_too() {
         assert_eq!(report.stop_reason(), None);
         assert_eq!(response.attempts(), 1);
     }
-}
-
-#[tokio::test]
-async fn a_log_holds_the_last_send_that_ended() {
-    let server = H1::start([
-        Act::status(503),
-        Act::ok("fine"),
-        Act::ok("fine"),
-        Act::Silence,
-    ])
-    .await;
-    let (client, log) = (retrying(at_once()), RetryLog::new());
-    let send = || {
-        client
-            .get(server.url("/"))
-            .with_extension(log.clone())
-            .send()
-    };
-    for attempts in [2, 1] {
-        send().await.unwrap();
-        assert_eq!(log.report().unwrap().attempts(), attempts);
-    }
-    tokio::select! {
-        _ = send() => panic!("nobody answered"),
-        () = eventually("it arrived", || server.count() == 4) => {}
-    }
-    assert_eq!(log.report().unwrap().attempts(), 1);
-}
-
-#[tokio::test]
-async fn a_label_names_the_call_in_its_report() {
-    for label in [None, Some("create-invoice")] {
-        let server = H1::start([503, 200].map(Act::status)).await;
-        let mut request = retrying(at_once()).get(server.url("/"));
-        if let Some(label) = label {
-            request = request.with_extension(RetryLabel::from(label));
-        }
-        let response = request.send().await.unwrap();
-        let report = response.retry_report().unwrap();
-        assert_eq!(report.label().map(RetryLabel::as_str), label);
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_report_tells_attempts_and_waits_apart() {
-    let slow = |status| Answer::new(status).after(Duration::from_millis(30));
-    let transport = Scripted::new([
-        slow(503),
-        slow(503).header("retry-after", "7"),
-        slow(503).header("retry-after", "90"),
-    ]);
-    let policy = RetryPolicy::from(RetryRule::transient()).jitter_source(|| 0.5);
-    let client = retrying_around(policy, transport.clone());
-    let response = client.get("http://localhost/").send().await.unwrap();
-
-    let report = response.retry_report().unwrap();
-    let read: Vec<_> = report
-        .records()
-        .iter()
-        .map(|record| {
-            let millis = |time: Duration| time.as_millis();
-            (
-                millis(record.elapsed()),
-                record.wait().map(millis),
-                record.wait_source(),
-                record.retry_after().map(millis),
-            )
-        })
-        .collect();
-    assert_eq!(
-        read,
-        [
-            (30, Some(50), Some(WaitSource::Backoff), None),
-            (30, Some(7000), Some(WaitSource::Server), Some(7000)),
-            (30, None, None, Some(90_000)),
-        ]
-    );
-    assert_eq!(report.elapsed().as_millis(), 3 * 30 + 50 + 7000);
-    let asked = Duration::from_secs(90);
-    assert_eq!(
-        report.stop_reason(),
-        Some(StopReason::RetryAfterTooLong(asked))
-    );
-    assert_eq!(report.retry_after(), Some(asked));
 }
 
 #[tokio::test]

@@ -186,13 +186,13 @@ impl<'a> Call<'a> {
     /// Tells an answer from a failure.
     fn examine(
         &mut self,
-        (outcome, redirected): (Result<Response>, bool),
+        (outcome, processed): (Result<Response>, bool),
         begun: Instant,
     ) -> Examined<'a> {
         let response = match outcome {
             Ok(response) => response,
             Err(error) => {
-                let class = self.class_of(&error, redirected);
+                let class = self.class_of(&error, processed);
                 let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
                 return Examined::Ended(Ended::Failed(Failed::new(Err(error), result, begun)));
             }
@@ -242,13 +242,13 @@ impl<'a> Call<'a> {
         (condition.is_some() || said.is_some()).then_some(Refusal { condition })
     }
 
-    fn class_of(&self, error: &Error, redirected: bool) -> Option<TransportError> {
+    fn class_of(&self, error: &Error, processed: bool) -> Option<TransportError> {
         let class = self
             .plan
             .policy
             .class_of(error)
             .or_else(|| classify(error))?;
-        Some(if redirected {
+        Some(if processed {
             class.after_redirect()
         } else {
             class

@@ -1,4 +1,5 @@
-//! Reading the rest of a refused response, so that its connection is used again.
+//! Reading the rest of a refused response: so that its HTTP/1 connection is used again, and so that
+//! what is left unread of it does not fill the window that all streams of a later version share.
 
 use std::time::Duration;
 
@@ -8,14 +9,17 @@ use tokio::time::Instant;
 use super::clock;
 use super::read_ahead::{Progress, ReadAhead};
 
-/// How long a connection is given to go back into its pool, which it does in tasks of its own. No
-/// sign of it reaches us.
+/// How long a connection is given to go back into its pool, which it does in tasks of its own: no
+/// sign of it reaches us, and letting the other tasks run once is not always enough. It is what a
+/// zero wait costs over HTTP/1, and less than a new connection.
 const POOLING: Duration = Duration::from_millis(1);
 
 /// A refused response while its retry is waited for.
 pub(crate) struct Refused {
     held: Held,
-    /// Whether there is a connection that is used again once its answer is read.
+    /// Whether its connection is used again only once it is read.
+    exclusive: bool,
+    /// Whether a pool waits for that connection.
     pooled: bool,
 }
 
@@ -25,24 +29,33 @@ enum Held {
 }
 
 impl Refused {
-    /// Makes ready to drain the response, where that is worth while: over HTTP/1 (the stream of a
-    /// later version is simply dropped), and where the body does not say that it is longer.
+    /// Makes ready to drain the response; one whose body says that it is longer is left alone.
     pub(crate) fn new(response: Response, limit: usize) -> Self {
-        let drained = limit > 0 && response.version() <= http::Version::HTTP_11;
-        let pooled = drained && response.remote_addr().is_some();
+        let exclusive = response.version() <= http::Version::HTTP_11;
+        let pooled = limit > 0 && exclusive && response.remote_addr().is_some();
         let readable = response
             .content_length()
             .is_none_or(|length| length > 0 && length <= limit as u64);
-        let held = if drained && readable {
+        let held = if limit > 0 && readable {
             Held::Begun(ReadAhead::new(response))
         } else {
             Held::Untouched(response)
         };
-        Self { held, pooled }
+        Self {
+            held,
+            exclusive,
+            pooled,
+        }
     }
 
-    /// Reads the body up to `limit` bytes, and until `end` at the longest.
-    pub(crate) async fn drain(&mut self, limit: usize, end: Instant) {
+    /// Reads the body up to `limit` bytes, and until `wake` at the longest, or `grace` where that
+    /// is later and saves a connection.
+    pub(crate) async fn drain(&mut self, limit: usize, wake: Instant, grace: Instant) {
+        let end = if self.exclusive {
+            wake.max(grace)
+        } else {
+            wake
+        };
         let whole = match &mut self.held {
             Held::Untouched(response) => response.content_length() == Some(0),
             Held::Begun(ahead) => {

@@ -4,11 +4,12 @@ use reqwest::{Response, Url};
 use reqwest_middleware::{Error, Result};
 
 use super::call::{Call, Failed};
+use super::in_flight;
 use super::judge::Wait;
 use super::lent::Lent;
 use super::observer::{CallFacts, RetryEvent, StopEvent};
 use super::replay::Replay;
-use super::report::RetryReport;
+use super::report::{AttemptRecord, RetryReport};
 use super::trace;
 use crate::rule::StopReason;
 
@@ -27,6 +28,10 @@ impl Call<'_> {
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
         self.tell_stop(&in_hand, reason);
+        if in_hand.is_err() && !self.records.iter().all(AttemptRecord::is_unsent) {
+            // Its error may be passed on as that of a send around this one.
+            in_flight::note_processed();
+        }
         self.finish(in_hand, Some(reason), lent)
     }
 

@@ -1,5 +1,5 @@
 //! What an attempt on its way leaves for the code it runs through: the mark by which a second copy
-//! of the middleware knows the first, and the note that a redirect was followed.
+//! of the middleware knows the first, and the note that something of it may have been processed.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,7 +14,7 @@ thread_local! {
     /// The attempt that is being polled on this thread.
     ///
     /// `tokio::task_local!` would do, and would take a tenth of what a whole send costs here.
-    static POLLED: Cell<InFlight> = const { Cell::new(InFlight { map: 0, redirected: false }) };
+    static POLLED: Cell<InFlight> = const { Cell::new(InFlight { map: 0, processed: false }) };
 }
 
 #[derive(Clone, Copy)]
@@ -23,12 +23,12 @@ struct InFlight {
     /// followed: a send of another client inside this attempt has a map of its own, and so an
     /// address of its own.
     map: usize,
-    redirected: bool,
+    processed: bool,
 }
 
 type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
-/// One attempt; it says beside its outcome whether a tracked redirect was followed in it.
+/// One attempt; it says beside its outcome whether [`note_processed`] was called in it.
 pub(crate) struct Attempt<'a> {
     chain: Chain<'a>,
     own: InFlight,
@@ -41,7 +41,7 @@ impl<'a> Attempt<'a> {
             chain,
             own: InFlight {
                 map,
-                redirected: false,
+                processed: false,
             },
         }
     }
@@ -56,7 +56,7 @@ impl Future for Attempt<'_> {
             let _entered = Entered::new(own);
             chain.as_mut().poll(cx)
         };
-        polled.map(|outcome| (outcome, own.redirected))
+        polled.map(|outcome| (outcome, own.processed))
     }
 }
 
@@ -97,11 +97,13 @@ pub(crate) fn carries(extensions: &Extensions) -> bool {
         .unwrap_or(false)
 }
 
-/// Notes that an answer came and sent the request on. Outside an attempt nobody asks for it.
-pub(crate) fn note_redirect() {
+/// Notes that something of the attempt around this may have been processed, whatever it fails with
+/// in the end: an answer came that sent it on, or another client, on its way to such an error, sent
+/// what a middleware further in had handed to it. Outside an attempt nobody asks for it.
+pub(crate) fn note_processed() {
     let _ = POLLED.try_with(|polled| {
         polled.set(InFlight {
-            redirected: true,
+            processed: true,
             ..polled.get()
         })
     });

@@ -41,11 +41,8 @@ impl Call<'_> {
         let wake = clock::later(begun, wait.duration);
         if let Ok(refused) = in_hand {
             let grace = clock::later(begun, DRAIN_GRACE);
-            let end = match self.overdue(grace, wait) {
-                Some(_) => wake,
-                None => wake.max(grace),
-            };
-            refused.drain(self.plan.policy.drains(), end).await;
+            let grace = self.overdue(grace, wait).map_or(grace, |_| wake);
+            refused.drain(self.plan.policy.drains(), wake, grace).await;
         }
         clock::sleep_until(wake).await;
     }

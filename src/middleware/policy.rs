@@ -347,12 +347,13 @@ impl RetryPolicy {
         self.with(|s| s.idempotency_key = Some(header))
     }
 
-    /// Reads at most this many bytes of a refused HTTP/1.1 response while the wait runs, so that
-    /// its connection is used again. Zero reads nothing.
+    /// Reads at most this many bytes of a refused response while the wait runs, so that its
+    /// HTTP/1.1 connection is used again, and so that under HTTP/2 it does not take up the room of
+    /// other streams. Zero reads nothing.
     ///
     /// Bytes are counted as they come out of reqwest, after decoding. A body that says it is longer
-    /// is not begun, and the reading ends with the wait, though it is given at least 20 ms where
-    /// the limits allow: a new connection costs as much.
+    /// is not begun, and the reading ends with the wait, though under HTTP/1.1 it is given at least
+    /// 20 ms where the limits allow: a new connection costs as much.
     ///
     /// # Examples
     ///

@@ -16,6 +16,9 @@ use super::in_flight;
 /// The wrapped policy decides as it would alone. Being consulted at all shows that an answer came,
 /// so a policy that stops or refuses the hop is tracked as well.
 ///
+/// The note goes by the task. A middleware further in that sends the request from a task which it
+/// spawns hides the hop, and with it what was processed.
+///
 /// # Examples
 ///
 /// ```
@@ -29,7 +32,7 @@ use super::in_flight;
 /// ```
 pub fn tracked_redirects(policy: Policy) -> Policy {
     Policy::custom(move |attempt| {
-        in_flight::note_redirect();
+        in_flight::note_processed();
         policy.redirect(attempt)
     })
 }

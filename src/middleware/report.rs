@@ -43,6 +43,11 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// Whether it proves that nothing was processed.
+    pub(crate) fn is_unsent(&self) -> bool {
+        matches!(self.result, AttemptResult::Failure(failure) if failure.is_unsent())
+    }
+
     /// What the attempt came to.
     pub fn result(&self) -> AttemptResult {
         self.result

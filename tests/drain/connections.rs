@@ -104,7 +104,7 @@ on_both_runtimes! {
     }
 
     async fn a_body_of_single_bytes_takes_one_connection() {
-        let pieces = vec![Bytes::from_static(b"x"); 300];
+        let pieces = vec![Bytes::from_static(b"x"); 100];
         let refused = refused().send(Body::Chunked(pieces, Vec::new()));
         take_one_side_by_side(refused, waiting(ms(100))).await;
     }
@@ -186,7 +186,7 @@ async fn endless_bodies_and_bodies_that_stall_do_not_hold_a_send_up() {
 }
 
 #[tokio::test]
-async fn over_http2_a_refused_stream_is_dropped_and_the_connection_stays() {
+async fn over_http2_a_refused_answer_costs_no_connection() {
     for body in [
         Body::Whole(large().into()),
         Body::Later(ms(30), large().into()),
@@ -206,4 +206,45 @@ async fn over_http2_a_refused_stream_is_dropped_and_the_connection_stays() {
         assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
         assert_eq!((server.connections(), server.begun()), (1, 4));
     }
+}
+
+/// How a request fares on a connection on which two hundred sends wait after a refusal: whether it
+/// is answered before the first of those is done.
+async fn gets_through(policy: RetryPolicy) -> bool {
+    let server = H2::start(Act2::ask(|request| {
+        let answer = match request.path.as_str() {
+            "/busy" => refused().body(large()),
+            _ => Answer::new(200).body(large()),
+        };
+        answer.into()
+    }))
+    .await;
+    let client = support::client().http2_prior_knowledge();
+    let client = retrying(client, policy.no_budget());
+    let mut busy = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        busy.spawn(client.get(server.url("/busy")).send());
+    }
+    support::eventually("all are refused", || server.count() == 200).await;
+    // They have come to their wait by the time that this answer is there.
+    tokio::time::sleep(ms(200)).await;
+    tokio::select! {
+        biased;
+        _ = busy.join_next() => false,
+        fine = async { client.get(server.url("/fine")).send().await.unwrap().bytes().await } => {
+            assert_eq!(fine.unwrap(), large());
+            true
+        }
+    }
+}
+
+#[tokio::test]
+async fn over_http2_refused_answers_do_not_take_up_the_room_of_others() {
+    let waiting = RetryRule {
+        max_retries: 1,
+        ..after(ms(2000))
+    };
+    assert!(gets_through(waiting.clone().into()).await);
+    // The twin: eight megabytes that nobody reads are more than a connection has room for.
+    assert!(!gets_through(RetryPolicy::from(waiting).drain_limit(0)).await);
 }

@@ -185,15 +185,21 @@ async fn the_largest_limit_is_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_of_a_later_version_is_left_alone() {
+async fn a_stream_of_a_later_version_is_read_while_the_wait_runs_and_no_longer() {
+    let steps = [Step::data("one"), Step::Wait(ms(15)), Step::data("two")];
     for version in [Version::HTTP_2, Version::HTTP_3] {
-        let (_, fates) = play(over(version, None, &[Step::data("one")]), after(ms(100))).await;
-        assert_eq!(fates, left_alone(), "{version:?}");
+        let (pauses, fates) = play(over(version, None, &steps), after(ms(0))).await;
+        assert_eq!(pauses, [0, 0, 0], "{version:?}");
+        assert_eq!(fates, taken(3), "{version:?}");
+        let (pauses, fates) = play(over(version, None, &steps), after(ms(16))).await;
+        assert_eq!(pauses, [16, 32, 48], "{version:?}");
+        assert_eq!(fates, taken(6), "{version:?}");
     }
     // The twin.
     for version in [Version::HTTP_10, Version::HTTP_11] {
-        let (_, fates) = play(over(version, None, &[Step::data("one")]), after(ms(100))).await;
-        assert_eq!(fates, taken(3), "{version:?}");
+        let (pauses, fates) = play(over(version, None, &steps), after(ms(0))).await;
+        assert_eq!(pauses, [15, 30, 45], "{version:?}");
+        assert_eq!(fates, taken(6), "{version:?}");
     }
 }
 

@@ -351,7 +351,6 @@ on_both_runtimes! {
     async fn a_stream_that_was_begun_over_http2_is_sent_once() {
         let acts = [
             (Act2::status(503), UNAVAILABLE),
-            (Act2::ResetUnread(Reason::REFUSED_STREAM), Failure(NotProcessed)),
             (Act2::Reset(Reason::REFUSED_STREAM), Failure(NotProcessed)),
             (Act2::ResetUnread(Reason::INTERNAL_ERROR), Failure(Closed)),
             (Act2::End(End::Close), Failure(Closed)),
@@ -383,8 +382,25 @@ async fn the_answer_to_a_stream_that_is_gone_comes_back_with_its_whole_body() {
     assert_eq!(outcome.unwrap().text().await.unwrap(), "no more");
 }
 
-/// A server that lets no byte of a body through refuses the first stream, and takes the second.
-async fn closed_window() -> (SocketAddr, Log) {
+on_both_runtimes! {
+    /// A reset that comes soon enough finds it unread; then it is taken back, which does no harm.
+    async fn a_stream_that_the_peer_refuses_unread_is_not_processed_and_never_half_sent() {
+        for run in 0..20 {
+            let (body, _) = &KINDS[run % 2];
+            let server = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
+            let client = retrying(support::client().http2_prior_knowledge(), at_once(2));
+            let (_, went) = send(client.post(server.url("/")).body(body())).await;
+            assert_eq!(went.results, vec![Failure(NotProcessed); server.begun()]);
+            assert_eq!(server.count(), 0);
+        }
+    }
+}
+
+/// A server that lets no byte of the first body through and does this to its stream, whose head it
+/// has; the second it takes.
+async fn closed_window(
+    act: impl Fn(&mut h2::server::SendResponse<bytes::Bytes>) + Send + 'static,
+) -> (SocketAddr, Log) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (addr, log) = (listener.local_addr().unwrap(), Log::default());
     let seen = log.clone();
@@ -395,13 +411,17 @@ async fn closed_window() -> (SocketAddr, Log) {
             .handshake::<_, bytes::Bytes>(socket)
             .await
             .unwrap();
+        let mut first = None;
         while let Some(Ok((request, mut respond))) = connection.accept().await {
             seen.note_begun();
-            if seen.begun() == 1 {
-                respond.send_reset(Reason::REFUSED_STREAM);
-                connection.set_initial_window_size(1 << 16).unwrap();
+            if first.is_none() {
+                act(&mut respond);
+                let _ = connection.set_initial_window_size(1 << 16);
+                first = Some(request);
                 continue;
             }
+            // The first time was too early where the client had not yet agreed to the settings.
+            let _ = connection.set_initial_window_size(1 << 16);
             let seen = seen.clone();
             tokio::spawn(async move {
                 let (parts, mut stream) = request.into_parts();
@@ -429,11 +449,12 @@ on_both_runtimes! {
     async fn a_stream_that_was_refused_before_a_byte_of_it_could_go_out_is_never_half_sent() {
         for run in 0..20 {
             let (body, _) = &KINDS[run % 2];
-            let (addr, log) = closed_window().await;
+            let refuse = |stream: &mut h2::server::SendResponse<_>| {
+                stream.send_reset(Reason::REFUSED_STREAM);
+            };
+            let (addr, log) = closed_window(refuse).await;
             let client = retrying(support::client().http2_prior_knowledge(), at_once(2));
-            // The settings of the server are there before the stream.
-            let url = format!("http://{addr}/");
-            let (_, went) = send(client.post(url).body(body())).await;
+            let (_, went) = send(client.post(format!("http://{addr}/")).body(body())).await;
             match went.stop {
                 None => {
                     assert_eq!(went.results, [Failure(NotProcessed), OK]);
@@ -445,6 +466,45 @@ on_both_runtimes! {
                 }
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_still_unread_when_its_head_is_answered_is_gone() {
+    for run in 0..10 {
+        let (body, _) = &KINDS[run % 2];
+        let answer = |stream: &mut h2::server::SendResponse<_>| {
+            let refused = http::Response::builder().status(503).body(()).unwrap();
+            stream.send_response(refused, true).unwrap();
+        };
+        let (addr, log) = closed_window(answer).await;
+        let client = retrying(support::client().http2_prior_knowledge(), at_once(2));
+        let (_, went) = send(client.put(format!("http://{addr}/")).body(body())).await;
+        assert_eq!(
+            went,
+            Went::stopped([UNAVAILABLE], StopReason::NotReplayable)
+        );
+        assert_eq!(log.begun(), 1);
+    }
+}
+
+/// Nobody reads a stream that says that it is at its end before it has begun.
+#[tokio::test]
+async fn an_empty_stream_comes_back_after_connecting_failed_and_at_no_other_time() {
+    let empty = || Body::wrap(String::new());
+    let (road, server) = refused().await.send(Method::POST, empty()).await;
+    assert_eq!(road, Went::answered([Failure(Connect), OK]));
+    assert_eq!(server.requests()[0].body, "");
+
+    for (act, result) in [
+        (Act::status(503), UNAVAILABLE),
+        (Act::CloseAfterReading, Failure(Closed)),
+    ] {
+        let server = H1::start(act).await;
+        let client = retrying(support::client(), at_once(2));
+        let (_, went) = send(client.put(server.url("/")).body(empty())).await;
+        assert_eq!(went, Went::stopped([result], StopReason::NotReplayable));
+        assert_eq!(server.count(), 1);
     }
 }
 
