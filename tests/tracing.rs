@@ -238,7 +238,7 @@ mod events {
 #[cfg(not(feature = "tracing"))]
 #[tokio::test(start_paused = true)]
 async fn without_the_feature_nothing_is_written() {
-    let transport = Transport::new(times(4, || status(503)));
+    let transport = Transport::new(scripted::times(4, || status(503)));
     assert_eq!(written(&transport, rule()).await, [""; 0]);
     assert_eq!(transport.count(), 4);
 }
