@@ -36,7 +36,7 @@ mod on {
             host = event.host(),
             label = event.label().map(RetryLabel::as_str),
             attempt = event.attempts(),
-            outcome = event.result().map(|result| display(Outcome(result))),
+            outcome = event.result().map(|result| tracing::field::display(Outcome(result))),
             reason = event.reason().name(),
             "giving up: {}",
             event.reason()
