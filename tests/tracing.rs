@@ -115,10 +115,10 @@ mod events {
                 "INFO reqwest_retry_rules: retrying method=GET host=\"origin.test\" \
                  label=\"mine\" attempt=1 outcome=503 wait_ms=100",
                 "INFO reqwest_retry_rules: retrying method=GET host=\"origin.test\" \
-                 label=\"mine\" attempt=2 outcome=no connection could be made wait_ms=200",
-                "WARN reqwest_retry_rules: not retried method=GET host=\"origin.test\" \
-                 label=\"mine\" attempt=3 outcome=502 \
-                 reason=every retry that the rule allows was made",
+                 label=\"mine\" attempt=2 outcome=connect wait_ms=200",
+                "WARN reqwest_retry_rules: giving up: every retry that the rule allows was made \
+                 method=GET host=\"origin.test\" label=\"mine\" attempt=3 outcome=502 \
+                 reason=\"exhausted\"",
             ]
         );
     }
@@ -137,8 +137,8 @@ mod events {
         assert_eq!(
             written(&Transport::new([]), policy).await,
             [format!(
-                "WARN reqwest_retry_rules: not retried method=GET host=\"origin.test\" \
-                 label=\"mine\" attempt=0 reason={reason}"
+                "WARN reqwest_retry_rules: giving up: {reason} method=GET host=\"origin.test\" \
+                 label=\"mine\" attempt=0 reason=\"total_timeout\""
             )]
         );
     }
@@ -206,12 +206,12 @@ mod events {
             ("wait_ms", "100 of type u64"),
         ]);
         let stop = fields(&[
-            ("message", "not retried"),
+            ("message", "giving up: the rule does not retry this"),
             ("method", "PUT"),
             ("host", "\"origin.test\""),
             ("attempt", "2 of type u64"),
-            ("outcome", "an error that is no transport failure"),
-            ("reason", "the rule does not retry this"),
+            ("outcome", "error"),
+            ("reason", "\"not_retryable\""),
         ]);
         let expected = [
             (Level::INFO, target(), retry),
