@@ -4,6 +4,7 @@ use std::result::Result;
 use std::time::Duration;
 
 use super::call::{Call, Failed};
+use super::clock;
 use super::head::answered_at;
 use super::report::{AttemptRecord, AttemptResult};
 use crate::rule::{Attempt, AttemptOutcome, Decision, StopReason, WaitSource};
@@ -25,12 +26,18 @@ impl<'a> Call<'a> {
             wait: None,
         };
         let judged = self.decide(failed, &mut record);
-        record.wait = judged.ok().map(|wait| (wait.duration, wait.source));
         self.records.push(record);
-        if let Ok(wait) = judged {
-            self.tell_retry(failed, wait);
+        let wait = judged?;
+        self.tell_retry(failed, wait);
+        // Those who were told may have taken their time.
+        let wake = clock::later(clock::now(), wait.duration);
+        if let Some(reason) = self.overdue(wake, wait) {
+            return Err(reason);
         }
-        judged
+        if let Some(record) = self.records.last_mut() {
+            record.wait = Some((wait.duration, wait.source));
+        }
+        Ok(wait)
     }
 
     fn decide(

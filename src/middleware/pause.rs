@@ -86,7 +86,7 @@ impl Call<'_> {
     }
 
     /// The limit that would be met by starting an attempt at `moment`.
-    fn overdue(&self, moment: Instant, wait: Wait) -> Option<StopReason> {
+    pub(super) fn overdue(&self, moment: Instant, wait: Wait) -> Option<StopReason> {
         let elapsed = moment.saturating_duration_since(self.plan.started);
         if self.plan.policy.rule().limits.hard_reached(elapsed) {
             Some(StopReason::HardLimit(wait.duration))

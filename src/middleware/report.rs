@@ -58,7 +58,8 @@ impl AttemptRecord {
         self.elapsed
     }
 
-    /// The wait that was begun after it, in whole milliseconds; `None` after the last attempt.
+    /// The wait that was begun after it, in whole milliseconds, where one was: after the last
+    /// attempt only if time ran out meanwhile, or no other body was to be had.
     pub fn wait(&self) -> Option<Duration> {
         self.wait.map(|(wait, _)| wait)
     }
