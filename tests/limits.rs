@@ -12,14 +12,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use http::{Extensions, Method, StatusCode};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry_rules::{
     AttemptResult, Backoff, BodySource, Deadline, ErrorExt, Jitter, Limits, Methods, Overrides,
-    ResponseExt, RetryAfter, RetryAfterCap, RetryAfterSource, RetryError, RetryMiddleware,
-    RetryPolicy, RetryReport, RetryRule, StatusMatch, StatusRule, StopReason, TotalTimeout,
-    TransportError, WaitSource, classify, with_overrides,
+    ResponseExt, RetryAfter, RetryAfterCap, RetryAfterSource, RetryError, RetryEvent,
+    RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RetryRule, StatusMatch, StatusRule,
+    StopReason, TotalTimeout, TransportError, WaitSource, classify, with_overrides,
 };
 use scripted::{
     Transport, URL, assert_status, carrying, client, errors, fail, get, get_with, hang, ms, ok,
@@ -951,6 +952,39 @@ mod clocks {
         let (outcome, report) = with_a_jump(&transport, policy, 20_000).await;
         assert!(outcome.unwrap_err().is_connect());
         assert_eq!(report.stop_reason(), Some(StopReason::Budget(ms(100))));
+    }
+
+    /// Takes so many milliseconds of the clock whenever it is told of a retry.
+    struct Slow(u64);
+
+    impl RetryObserver for Slow {
+        fn on_retry(&self, _: &RetryEvent<'_>) {
+            // The clock is moved when this is first polled.
+            assert!(tokio::time::advance(ms(self.0)).now_or_never().is_none());
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_that_no_longer_fits_when_all_were_told_of_it_is_not_begun() {
+        let total = RetryPolicy::from(rule()).total_timeout(ms(1000));
+        let hard = RetryPolicy::from(limited(None, 0, Some(1000)));
+        for (policy, reason) in [
+            (total, StopReason::Budget(ms(100))),
+            (hard, StopReason::HardLimit(ms(100))),
+        ] {
+            let transport = Transport::new([status(503).body("busy")]);
+            let (outcome, report) = get(&transport, policy.clone().observer(Slow(900))).await;
+            assert_status(&outcome, 503);
+            assert_eq!(outcome.unwrap().text().await.unwrap(), "busy");
+            assert_eq!(report.stop_reason(), Some(reason));
+            assert_eq!(report.records()[0].wait(), None);
+            assert_eq!(transport.now(), 900);
+
+            let transport = Transport::new([status(503), ok()]);
+            let (outcome, _) = get(&transport, policy.observer(Slow(899))).await;
+            assert_status(&outcome, 200);
+            assert_eq!(transport.now(), 999);
+        }
     }
 
     #[tokio::test(start_paused = true)]
