@@ -182,8 +182,7 @@ mod events {
             .set_default();
         let transport = Transport::new(acts);
         let _ = client(&transport, rule()).request(method, URL).send().await;
-        let events = kept.0.lock().unwrap().clone();
-        events
+        kept.0.lock().unwrap().clone()
     }
 
     fn fields(fields: &[(&'static str, &str)]) -> Fields {
