@@ -722,6 +722,19 @@ mod bodies {
     }
 
     #[tokio::test]
+    async fn the_connection_of_an_attempt_that_is_ended_is_closed() {
+        let server = support::h1::H1::start(support::script::Act::Silence).await;
+        let policy = RetryPolicy::from(rule()).total_timeout(ms(100));
+        let client = ClientBuilder::new(support::client().build().unwrap())
+            .with(RetryMiddleware::new(policy))
+            .build();
+        let outcome = client.get(server.url("/")).send().await;
+        assert_eq!(total_timeout(&outcome).0, 1);
+        assert_eq!(server.connections(), 1);
+        support::eventually("it is closed", || server.open() == 0).await;
+    }
+
+    #[tokio::test]
     async fn a_real_body_is_bounded_with_its_attempt() {
         use support::script::{Act, Answer, Body};
 
