@@ -1,6 +1,79 @@
+//! Retries for [`reqwest`], decided by a rule that is data.
+//!
+//! **The promise: a request that may have been processed is never sent twice, unless the rule or the
+//! caller says that its method may be repeated.**
+//!
+//! A [`RetryRule`] says which responses and transport failures may be retried, for which methods,
+//! how long to wait and when to give up. [`RetryRule::decide`] is pure: it turns one failed attempt
+//! into [`Decision::Wait`] or [`Decision::Stop`] with a reason. The [`RetryMiddleware`] is the loop
+//! around it, for [`reqwest_middleware`]: what comes back is the last response or the last error,
+//! unchanged.
+//!
+//! # Examples
+//!
+//! ```no_run
+//! use reqwest_middleware::ClientBuilder;
+//! use reqwest_retry_rules::{ResponseExt, RetryMiddleware, RetryRule, client_builder};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let client = ClientBuilder::new(client_builder().build()?)
+//!     .with(RetryMiddleware::new(RetryRule::transient()))
+//!     .build();
+//! let response = client.get("https://api.example.com/items").send().await?;
+//! println!("{} after {} attempts", response.status(), response.attempts());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is retried, and what never is
+//!
+//! | what happened | as a class | counts as | a rule retries it |
+//! | --- | --- | --- | --- |
+//! | a response | | answered | by [`statuses`](RetryRule::statuses), the server's [`override_header`](RetryRule::override_header), or [`RetryPolicy::retry_if`] |
+//! | no name, no connection, no TLS, no tunnel | [`Dns`](TransportError::Dns), [`Connect`](TransportError::Connect), [`ConnectTimeout`](TransportError::ConnectTimeout), [`Tls`](TransportError::Tls), [`Proxy`](TransportError::Proxy) | unsent | by [`unsent_failures`](RetryRule::unsent_failures), whatever the method, else like what was sent |
+//! | the peer says that it did nothing | [`NotProcessed`](TransportError::NotProcessed) | unsent | likewise |
+//! | any of these after a redirect | [`AfterRedirect`](TransportError::AfterRedirect) | sent | by [`sent_failures`](RetryRule::sent_failures) |
+//! | no answer in time, closed or reset before it, a body that broke off | [`Timeout`](TransportError::Timeout), [`Closed`](TransportError::Closed), [`Body`](TransportError::Body) | sent | by [`sent_failures`](RetryRule::sent_failures) |
+//! | a certificate that does not verify, a peer that speaks no HTTP | [`Certificate`](TransportError::Certificate), [`Protocol`](TransportError::Protocol) | | never |
+//! | an error of the request, of a redirect policy, of the caller's own body | none | | never |
+//!
+//! [`classify`] has the whole table, error by error.
+//!
+//! # Where things are
+//!
+//! - **The rule**, pure, on `std`, `http` and `httpdate`: [`RetryRule`], [`StatusRule`],
+//!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]; the facts it is asked about, [`Attempt`]
+//!   and [`AttemptOutcome`]; its answer, [`Decision`] and [`StopReason`].
+//! - **The middleware**: [`RetryMiddleware`], [`RetryPolicy`] for what is not data, [`client_builder`]
+//!   and [`tracked_redirects`], [`RetryBudget`].
+//! - **What a request changes**, in its extensions: [`RetryRule`], [`RetryPolicy`], [`ReplaySafe`],
+//!   [`TotalTimeout`], [`Deadline`], [`BodySource`], [`RetryLog`], [`RetryLabel`]. **What a task
+//!   changes**: [`with_retry`], [`with_overrides`].
+//! - **What one learns**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
+//!   [`RetryObserver`], [`ErrorExt`].
+//!
+//! # Scope of this crate
+//!
+//! It retries; it is no circuit breaker, no rate limiter, no hedging and no cache, and it has no
+//! presets for vendors. It sends through `reqwest` and nothing else. A retry layer further in that
+//! hides its attempts cannot be seen from here: switch reqwest's own off, as [`client_builder`] does.
+//!
+//! # Features
+//!
+//! | feature | default | brings |
+//! | --- | --- | --- |
+//! | `tracing` | on | retries and stops as events |
+//! | `task-local-extensions` | on | overrides found in that crate's map |
+//! | `http2` | on | HTTP/2 refusals told apart from other closings |
+//! | `rustls` | on | a bad certificate told apart from a TLS failure that may pass |
+//! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts |
+//!
+//! A feature that is off makes an answer less precise, never so that something is processed twice.
+//! The minimum supported Rust version is 1.85, that of reqwest.
+
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
-//! Retry rules for reqwest.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod middleware;
 mod rule;
@@ -18,3 +91,8 @@ pub use rule::{
     StopReason, TransportError, WaitFormat, WaitHeader, WaitSource, parse_retry_after,
     retry_after_ms,
 };
+
+/// The snippets of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

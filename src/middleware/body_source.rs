@@ -122,10 +122,19 @@ impl fmt::Debug for BodySource {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 pub struct FreshBody {
     body: Body,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// Shows of the headers only which they are: there may be secrets in them.
+impl fmt::Debug for FreshBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("FreshBody")
+            .field("headers", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<B: Into<Body>> From<B> for FreshBody {

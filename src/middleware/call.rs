@@ -3,8 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use http::{Extensions, HeaderValue, Method};
-use reqwest::{Request, Response, Url};
+use http::{HeaderValue, Method};
+use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 use tokio::time::Instant;
 
@@ -13,35 +13,28 @@ use super::budget::RetryBudget;
 use super::classify::classify;
 use super::clock;
 use super::complete;
-use super::drain::Refused;
 use super::error::RetryError;
 use super::in_flight;
 use super::lent::Lent;
-use super::observer::{CallFacts, RetryEvent, StopEvent};
 use super::overrides::Plan;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
-use super::report::{AttemptRecord, AttemptResult, RetryReport, answered_at};
-use super::trace;
-use crate::rule::{
-    Attempt, AttemptOutcome, Decision, Methods, StopReason, TransportError, WaitSource,
-};
-
-/// The reading of a refused response is given this long even where the wait is shorter: a new
-/// connection costs as much.
-const DRAIN_GRACE: Duration = Duration::from_millis(20);
+use super::report::{AttemptRecord, AttemptResult};
+use crate::rule::{Methods, StopReason, TransportError};
 
 pub(crate) struct Call<'a> {
-    plan: &'a Plan<'a>,
-    budget: Option<&'a RetryBudget>,
-    method: Method,
-    idempotent: bool,
+    pub(super) plan: &'a Plan<'a>,
+    pub(super) budget: Option<&'a RetryBudget>,
+    pub(super) method: Method,
+    pub(super) idempotent: bool,
     /// What a retry needs; `None` where none could be allowed.
-    replay: Option<Replay>,
-    records: Vec<AttemptRecord>,
-    retries: u32,
+    pub(super) replay: Option<Replay>,
+    /// The host that is asked, where neither `replay` nor what comes back may have it.
+    pub(super) host: Option<Box<str>>,
+    pub(super) records: Vec<AttemptRecord>,
+    pub(super) retries: u32,
     /// What the attempt before failed with, where a total timeout may have to tell.
-    last: Option<BoxError>,
+    pub(super) last: Option<BoxError>,
 }
 
 /// What an attempt came to.
@@ -51,25 +44,36 @@ pub(crate) enum Ended<'a> {
     OutOfTime(Error),
 }
 
+/// What an attempt came to so far.
+enum Examined<'a> {
+    Ended(Ended<'a>),
+    /// An answer whose body is to be read first.
+    Unread(Response),
+}
+
 /// A refused response or an error, as it came in.
 pub(crate) struct Failed<'a> {
     pub(crate) in_hand: Result<Response>,
-    result: AttemptResult,
-    elapsed: Duration,
+    pub(super) result: AttemptResult,
+    pub(super) elapsed: Duration,
     /// The methods of the condition that held.
-    condition: Option<&'a Methods>,
+    pub(super) condition: Option<&'a Methods>,
+}
+
+impl Failed<'_> {
+    fn new(in_hand: Result<Response>, result: AttemptResult, begun: Instant) -> Self {
+        Self {
+            in_hand,
+            result,
+            elapsed: since(begun),
+            condition: None,
+        }
+    }
 }
 
 /// That a response is not the answer yet.
 struct Refusal<'a> {
     condition: Option<&'a Methods>,
-}
-
-/// A wait that was decided.
-#[derive(Clone, Copy)]
-pub(crate) struct Wait {
-    duration: Duration,
-    source: WaitSource,
 }
 
 impl<'a> Call<'a> {
@@ -87,6 +91,10 @@ impl<'a> Call<'a> {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let may_retry = plan.could_retry(&method, idempotent);
+        let host = match request.url().host_str() {
+            Some(host) if !may_retry && plan.ends.is_some() => Some(host.into()),
+            _ => None,
+        };
         let replay = may_retry.then(|| Replay::keep(request, plan.body_source.clone()));
         Self {
             plan,
@@ -94,6 +102,7 @@ impl<'a> Call<'a> {
             method,
             idempotent,
             replay,
+            host,
             records: Vec::new(),
             retries: 0,
             last: None,
@@ -109,219 +118,114 @@ impl<'a> Call<'a> {
         self.retries
     }
 
-    /// Gives a request without a body its first, where a source is there.
-    pub(crate) async fn first_body(&self, request: &mut Request) -> Result<()> {
-        let Some(source) = self
-            .plan
-            .body_source
-            .as_ref()
-            .filter(|_| request.body().is_none())
-        else {
+    /// Whether the request has no body yet and a source is there to make it.
+    pub(crate) fn lacks_body(&self, request: &Request) -> bool {
+        self.plan.body_source.is_some() && request.body().is_none()
+    }
+
+    /// Gives a request without a body its first.
+    ///
+    /// # Errors
+    ///
+    /// That of the source, or that the total timeout was over, each with the reason to stop.
+    pub(crate) async fn first_body(
+        &mut self,
+        request: &mut Request,
+    ) -> std::result::Result<(), (Error, StopReason)> {
+        let Some(source) = &self.plan.body_source else {
             return Ok(());
         };
         let making = async { source.make().await?.put_into(request) };
         match self.within(making).await {
-            Some(Err(source)) => Err(Error::middleware(RetryError::BodySource { source })),
-            // Where time ran out, the attempt will say so.
-            Some(Ok(())) | None => Ok(()),
+            Some(Ok(())) => Ok(()),
+            Some(Err(source)) => {
+                let error = Error::middleware(RetryError::BodySource { source });
+                Err((error, StopReason::NotReplayable))
+            }
+            None => Err((self.ran_out(None), StopReason::TotalTimeout)),
         }
     }
 
     /// Runs the rest of the chain once.
-    pub(crate) async fn attempt(
-        &mut self,
+    ///
+    /// The request goes straight into it: what is awaited here stays small, since each send is
+    /// boxed with it.
+    pub(crate) fn attempt<'s>(
+        &'s mut self,
         request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> Ended<'a> {
-        let begun = clock::now();
-        if self.plan.ends.is_some_and(|end| end <= begun) {
-            return self.ran_out(None);
-        }
-        let address = in_flight::address(extensions);
-        let running = in_flight::run(address, next.run(request, extensions));
-        let Some((outcome, processed)) = self.within(running).await else {
-            return self.ran_out(Some(begun));
+        lent: &'s mut Lent<'_>,
+        next: Next<'s>,
+    ) -> impl Future<Output = Ended<'a>> + Send + 's
+    where
+        'a: 's,
+    {
+        let begun = if self.retries == 0 && self.plan.body_source.is_none() {
+            self.plan.started
+        } else {
+            clock::now()
         };
-        let (in_hand, result, condition) = match outcome {
+        let map = lent.map();
+        let address = in_flight::address(map);
+        let running = in_flight::Attempt::new(address, next.run(request, map));
+        async move {
+            let ended = match self.plan.ends {
+                None => running.await,
+                Some(end) => match Box::pin(clock::timeout_at(end, running)).await {
+                    Ok(ended) => ended,
+                    Err(_) => return Ended::OutOfTime(self.ran_out(Some(begun))),
+                },
+            };
+            let unread = match self.examine(ended, begun) {
+                Examined::Ended(ended) => return ended,
+                Examined::Unread(response) => response,
+            };
+            Box::pin(self.complete(unread, begun)).await
+        }
+    }
+
+    /// Tells an answer from a failure.
+    fn examine(
+        &mut self,
+        (outcome, processed): (Result<Response>, bool),
+        begun: Instant,
+    ) -> Examined<'a> {
+        let response = match outcome {
+            Ok(response) => response,
             Err(error) => {
                 let class = self.class_of(&error, processed);
-                (
-                    Err(error),
-                    class.map_or(AttemptResult::Error, AttemptResult::Failure),
-                    None,
-                )
-            }
-            Ok(response) => {
-                let status = AttemptResult::Status(response.status());
-                if let Some(refusal) = self.refusal(&response) {
-                    (Ok(response), status, refusal.condition)
-                } else {
-                    let Some((response, failure)) = self.completed(response).await else {
-                        return self.ran_out(Some(begun));
-                    };
-                    let Some(failure) = failure else {
-                        self.note_answer(status, begun);
-                        return Ended::Answered(response);
-                    };
-                    (Ok(response), AttemptResult::Failure(failure), None)
-                }
+                let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
+                return Examined::Ended(Ended::Failed(Failed::new(Err(error), result, begun)));
             }
         };
-        Ended::Failed(Failed {
-            in_hand,
-            result,
-            elapsed: since(begun),
-            condition,
-        })
+        let status = AttemptResult::Status(response.status());
+        if let Some(Refusal { condition }) = self.refusal(&response) {
+            let failed = Failed::new(Ok(response), status, begun);
+            return Examined::Ended(Ended::Failed(Failed {
+                condition,
+                ..failed
+            }));
+        }
+        if complete::wanted(&response, self.plan.policy.completes()) {
+            return Examined::Unread(response);
+        }
+        self.note_answer(status, begun);
+        Examined::Ended(Ended::Answered(response))
     }
 
-    /// Asks the rule, then the policy's veto, then the budget; and tells who is to be told.
-    pub(crate) fn judge(&mut self, failed: &Failed<'a>) -> std::result::Result<Wait, StopReason> {
-        let mut record = AttemptRecord {
-            result: failed.result,
-            elapsed: failed.elapsed,
-            asked: None,
-            wait: None,
-        };
-        let judged = self.decide(failed, &mut record);
-        record.wait = judged.ok().map(|wait| (wait.duration, wait.source));
-        self.records.push(record);
-        if let Ok(wait) = judged {
-            self.tell_retry(failed, wait);
-        }
-        judged
-    }
-
-    fn decide(
-        &mut self,
-        failed: &Failed<'a>,
-        record: &mut AttemptRecord,
-    ) -> std::result::Result<Wait, StopReason> {
-        let policy = &*self.plan.policy;
-        let rule = policy.rule();
-        let (outcome, failure) = match (&failed.in_hand, failed.result) {
-            (_, AttemptResult::Failure(failure)) => {
-                (AttemptOutcome::Failure(failure), Some(failure))
+    /// Reads the body of an answer, which is a failure where it breaks off.
+    async fn complete(&mut self, response: Response, begun: Instant) -> Ended<'a> {
+        let status = AttemptResult::Status(response.status());
+        let reading = complete::complete(response, self.plan.policy.completes());
+        match self.within(reading).await {
+            Some((response, None)) => {
+                self.note_answer(status, begun);
+                Ended::Answered(response)
             }
-            (Ok(response), _) => {
-                let (status, headers) = (response.status(), response.headers());
-                (AttemptOutcome::Response { status, headers }, None)
+            Some((response, Some(failure))) => {
+                let result = AttemptResult::Failure(failure);
+                Ended::Failed(Failed::new(Ok(response), result, begun))
             }
-            (Err(_), _) => return Err(StopReason::NotRetryable),
-        };
-        let response = failed.in_hand.as_ref().ok().filter(|_| failure.is_none());
-        let unsent = failure.is_some_and(|failure| failure.is_unsent());
-        let facts = Attempt {
-            attempt: self.retries,
-            random: policy.random(),
-            now: response.map(|response| {
-                answered_at(response.headers()).unwrap_or_else(|| policy.time_of_day())
-            }),
-            elapsed: self.plan.elapsed(),
-            remaining: self.plan.remaining(),
-            server_delay: response.and_then(|response| policy.delay_of(response)),
-            condition: failed.condition,
-            idempotent: self.idempotent,
-            // Where nothing was kept the rule has a reason of its own to stop.
-            replayable: self
-                .replay
-                .as_mut()
-                .is_none_or(|replay| replay.is_ready(unsent)),
-            ..Attempt::new(&self.method)
-        };
-        record.asked = rule.asked(&outcome, &facts);
-        match rule.decide(&outcome, &facts) {
-            Decision::Stop(reason @ (StopReason::Exhausted | StopReason::NotReplayable)) => {
-                Err(reason)
-            }
-            _ if failure.is_some_and(|failure| policy.refuses(&failure)) => {
-                Err(StopReason::NotRetryable)
-            }
-            Decision::Stop(reason) => Err(reason),
-            Decision::Wait(duration) => {
-                let Some(replay) = &self.replay else {
-                    return Err(StopReason::NotReplayable);
-                };
-                if self
-                    .budget
-                    .is_some_and(|budget| !budget.withdraw(replay.url()))
-                {
-                    return Err(StopReason::Throttled);
-                }
-                let source = rule
-                    .planned_wait(&outcome, &facts)
-                    .map_or(WaitSource::Backoff, |(_, source)| source);
-                Ok(Wait { duration, source })
-            }
-        }
-    }
-
-    /// Keeps what is in hand until the next attempt starts.
-    pub(crate) fn hold(&mut self, failed: Failed<'_>) -> Result<Refused> {
-        if self.plan.ends.is_some() {
-            self.last = match &failed.in_hand {
-                Ok(response) => response.error_for_status_ref().err().map(Into::into),
-                Err(_) => None,
-            };
-        }
-        let is_status = matches!(failed.result, AttemptResult::Status(_));
-        let limit = if is_status {
-            self.plan.policy.drains()
-        } else {
-            0
-        };
-        failed.in_hand.map(|response| Refused::new(response, limit))
-    }
-
-    /// Waits, and reads the rest of a refused response while it does.
-    pub(crate) async fn wait(&self, in_hand: &mut Result<Refused>, wait: Wait) {
-        let begun = clock::now();
-        let wake = clock::later(begun, wait.duration);
-        if let Ok(refused) = in_hand {
-            let grace = clock::later(begun, DRAIN_GRACE);
-            let grace = self.overdue(grace, wait).map_or(grace, |_| wake);
-            refused.drain(self.plan.policy.drains(), wake, grace).await;
-        }
-        clock::sleep_until(wake).await;
-    }
-
-    /// The request of the next attempt, unless time has run out after all or its body cannot be
-    /// had.
-    pub(crate) async fn next_request(
-        &mut self,
-        wait: Wait,
-    ) -> std::result::Result<Request, StopReason> {
-        let mut replay = self.replay.take().ok_or(StopReason::NotReplayable)?;
-        let made = self.within(replay.next()).await;
-        self.replay = Some(replay);
-        if let Some(reason) = self.overdue(clock::now(), wait) {
-            return Err(reason);
-        }
-        let Some(Ok(mut request)) = made else {
-            return Err(StopReason::NotReplayable);
-        };
-        self.retries = self.retries.saturating_add(1);
-        if let Some(header) = self.plan.policy.count_header() {
-            if !request.headers().contains_key(header) {
-                // A head that is full goes without.
-                let _ = request
-                    .headers_mut()
-                    .try_insert(header, self.retries.into());
-            }
-        }
-        Ok(request)
-    }
-
-    /// The limit that would be met by starting an attempt at `moment`.
-    fn overdue(&self, moment: Instant, wait: Wait) -> Option<StopReason> {
-        let elapsed = moment.saturating_duration_since(self.plan.started);
-        if self.plan.policy.rule().limits.hard_reached(elapsed) {
-            Some(StopReason::HardLimit(wait.duration))
-        } else if self.plan.ends.is_some_and(|end| end <= moment) {
-            Some(StopReason::Budget(wait.duration))
-        } else {
-            None
+            None => Ended::OutOfTime(self.ran_out(Some(begun))),
         }
     }
 
@@ -338,16 +242,6 @@ impl<'a> Call<'a> {
         (condition.is_some() || said.is_some()).then_some(Refusal { condition })
     }
 
-    /// Reads the body where that is wanted; `None` where the total timeout ran out over it.
-    async fn completed(&self, response: Response) -> Option<(Response, Option<TransportError>)> {
-        let limit = self.plan.policy.completes();
-        if complete::wanted(&response, limit) {
-            self.within(complete::complete(response, limit)).await
-        } else {
-            Some((response, None))
-        }
-    }
-
     fn class_of(&self, error: &Error, processed: bool) -> Option<TransportError> {
         let class = self
             .plan
@@ -362,7 +256,7 @@ impl<'a> Call<'a> {
     }
 
     /// Runs `future` within the total timeout; `None` where that ran out.
-    async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
+    pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
         match self.plan.ends {
             Some(end) => clock::timeout_at(end, future).await.ok(),
             None => Some(future.await),
@@ -383,7 +277,7 @@ impl<'a> Call<'a> {
     }
 
     /// The total timeout ran out, in the attempt that was begun then or before the first.
-    fn ran_out(&mut self, begun: Option<Instant>) -> Ended<'a> {
+    pub(crate) fn ran_out(&mut self, begun: Option<Instant>) -> Error {
         if let Some(begun) = begun {
             let result = AttemptResult::Failure(TransportError::Timeout);
             let elapsed = since(begun);
@@ -396,105 +290,7 @@ impl<'a> Call<'a> {
         }
         let attempts = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         let last = self.last.take();
-        Ended::OutOfTime(Error::middleware(RetryError::TotalTimeout {
-            attempts,
-            last,
-        }))
-    }
-}
-
-/// How a send ends.
-impl Call<'_> {
-    pub(crate) fn answered(mut self, response: Response, lent: &mut Lent<'_>) -> Result<Response> {
-        if let (Some(budget), Some(replay)) = (self.budget, &self.replay) {
-            budget.deposit(replay.url());
-        }
-        self.finish(Ok(response), None, lent)
-    }
-
-    pub(crate) fn give_up(
-        mut self,
-        in_hand: Result<Response>,
-        reason: StopReason,
-        lent: &mut Lent<'_>,
-    ) -> Result<Response> {
-        self.tell_stop(&in_hand, reason);
-        if in_hand.is_err() && !self.records.iter().all(AttemptRecord::is_unsent) {
-            // Its error may be passed on as that of a send around this one.
-            in_flight::note_processed();
-        }
-        self.finish(in_hand, Some(reason), lent)
-    }
-
-    pub(crate) fn out_of_time(self, error: Error, lent: &mut Lent<'_>) -> Result<Response> {
-        self.give_up(Err(error), StopReason::TotalTimeout, lent)
-    }
-
-    /// Leaves the report where it is looked for. A first attempt that was answered has none, unless
-    /// the caller holds a log.
-    fn finish(
-        &mut self,
-        mut in_hand: Result<Response>,
-        stop: Option<StopReason>,
-        lent: &mut Lent<'_>,
-    ) -> Result<Response> {
-        if self.records.is_empty() && stop.is_none() {
-            return in_hand;
-        }
-        let records = std::mem::take(&mut self.records);
-        let report = RetryReport::new(records, stop, self.plan.elapsed(), self.plan.label.clone());
-        if let Some(log) = &self.plan.log {
-            log.set(report.clone());
-        }
-        if let Ok(response) = &mut in_hand {
-            response.extensions_mut().insert(report.clone());
-        }
-        lent.report(report);
-        in_hand
-    }
-
-    fn tell_retry(&self, failed: &Failed<'_>, wait: Wait) {
-        let event = RetryEvent {
-            call: self.facts(&failed.in_hand),
-            retry: self.retries.saturating_add(1),
-            result: failed.result,
-            wait: wait.duration,
-            source: wait.source,
-        };
-        trace::retry(&event);
-        self.plan
-            .policy
-            .observers()
-            .iter()
-            .for_each(|observer| observer.on_retry(&event));
-    }
-
-    fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
-        let event = StopEvent {
-            call: self.facts(in_hand),
-            attempts: u32::try_from(self.records.len()).unwrap_or(u32::MAX),
-            result: self.records.last().map(|record| record.result),
-            reason,
-        };
-        trace::stop(&event);
-        self.plan
-            .policy
-            .observers()
-            .iter()
-            .for_each(|observer| observer.on_stop(&event));
-    }
-
-    fn facts<'s>(&'s self, in_hand: &'s Result<Response>) -> CallFacts<'s> {
-        let url = self.replay.as_ref().map(Replay::url).or(match in_hand {
-            Ok(response) => Some(response.url()),
-            Err(error) => error.url(),
-        });
-        CallFacts {
-            method: &self.method,
-            host: url.and_then(Url::host_str),
-            label: self.plan.label.as_ref(),
-            elapsed: self.plan.elapsed(),
-        }
+        Error::middleware(RetryError::TotalTimeout { attempts, last })
     }
 }
 

@@ -9,6 +9,7 @@ use std::iter;
 
 use http::StatusCode;
 
+use super::error::RetryError;
 use crate::TransportError;
 
 /// Names what a failed attempt came to, or `None` where it is no failure of the transport.
@@ -87,6 +88,11 @@ use crate::TransportError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn classify(error: &reqwest_middleware::Error) -> Option<TransportError> {
+    // Of another send further in: what it failed with before its time ran out says nothing of the
+    // attempt that was ended.
+    if find::<RetryError>(error).is_some() {
+        return None;
+    }
     let error = find::<reqwest::Error>(error).filter(|error| error.is_request())?;
     // The connect stage comes before the timeout: a connect timeout is both, and proves more.
     let connecting = error.is_connect();
@@ -158,6 +164,7 @@ enum Finding {
     /// It is the caller's doing. First, since what failed in a body stream of the caller's can look
     /// like anything, a refused connection included.
     Caller,
+    #[cfg_attr(not(feature = "rustls"), allow(dead_code))] // only rustls tells
     Certificate,
     Protocol,
     /// The proxy refused, with a status where its words give one away.

@@ -24,9 +24,12 @@ pub(crate) fn after(duration: Duration) -> Option<Instant> {
     now().checked_add(duration)
 }
 
+/// Thirty years, than which no timer is set longer: tokio adds to the moment that it is given, and
+/// near the end of the clock that would be too much.
+const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// The moment `wait` after `moment`; one that the clock cannot hold is put thirty years off.
 pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
-    const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
     moment
         .checked_add(wait)
         .or_else(|| moment.checked_add(FAR))
@@ -35,16 +38,17 @@ pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
 
 /// Sleeps until `wake`; one that has passed costs no timer.
 pub(crate) async fn sleep_until(wake: Instant) {
-    if now() < wake {
+    let now = now();
+    if now < wake {
         #[allow(clippy::disallowed_methods)] // the one place
-        tokio::time::sleep_until(wake).await;
+        tokio::time::sleep_until(wake.min(later(now, FAR))).await;
     }
 }
 
 /// Runs `future` until `end` at the longest; it is polled first, so what is ready costs no wait.
 pub(crate) fn timeout_at<F: Future>(end: Instant, future: F) -> Timeout<F> {
     #[allow(clippy::disallowed_methods)] // the one place
-    tokio::time::timeout_at(end, future)
+    tokio::time::timeout_at(end.min(later(now(), FAR)), future)
 }
 
 /// A jitter sample in [0, 1).

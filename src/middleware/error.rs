@@ -23,7 +23,8 @@ pub enum RetryError {
         attempts: u32,
         /// What the last finished attempt failed with: its transport error, or for a response with
         /// a status of 400 or above the error that
-        /// [`Response::error_for_status`](reqwest::Response::error_for_status) makes of it.
+        /// [`Response::error_for_status`](reqwest::Response::error_for_status) makes of it, for a
+        /// body that broke off its [`TransportError`](crate::TransportError).
         last: Option<BoxError>,
     },
     /// The [`BodySource`](crate::BodySource) of a request without a body failed to make its first.
@@ -96,7 +97,7 @@ pub trait ErrorExt: sealed::Sealed {
     /// ```
     fn timed_out(&self) -> bool;
 
-    /// The error as one that this crate made, if it is one.
+    /// The error that this crate made, if it is one, also where another middleware has wrapped it.
     fn retry_error(&self) -> Option<&RetryError>;
 }
 
@@ -107,10 +108,7 @@ impl ErrorExt for reqwest_middleware::Error {
     }
 
     fn retry_error(&self) -> Option<&RetryError> {
-        match self {
-            Self::Middleware(error) => error.downcast_ref(),
-            Self::Reqwest(_) => None,
-        }
+        classify::find(self)
     }
 }
 

@@ -1,5 +1,9 @@
 //! The head of a response: what may be looked at before its body is.
 
+use std::fmt;
+use std::time::SystemTime;
+
+use http::header::DATE;
 use http::{HeaderMap, StatusCode, Version};
 use reqwest::{Response, Url};
 
@@ -15,7 +19,7 @@ use reqwest::{Response, Url};
 /// let response = reqwest::Response::from(http::Response::new(""));
 /// assert_eq!(ResponseHead::from(&response).status(), 200);
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct ResponseHead<'a>(&'a Response);
 
 impl<'a> From<&'a Response> for ResponseHead<'a> {
@@ -40,8 +44,43 @@ impl<'a> ResponseHead<'a> {
         self.0.version()
     }
 
+    /// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
+    ///
+    /// A moment in another header is best measured against it: the two clocks need not agree.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use reqwest_retry_rules::ResponseHead;
+    ///
+    /// let response = http::Response::builder().header("date", "Thu, 01 Jan 1970 00:00:07 GMT").body("")?;
+    /// let response = reqwest::Response::from(response);
+    /// let seventh_second = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(7));
+    /// assert_eq!(ResponseHead::from(&response).date(), seventh_second);
+    /// # Ok::<(), http::Error>(())
+    /// ```
+    pub fn date(&self) -> Option<SystemTime> {
+        answered_at(self.headers())
+    }
+
     /// The URL that answered, after redirects.
     pub fn url(&self) -> &'a Url {
         self.0.url()
     }
+}
+
+/// Shows neither the URL nor the headers: there may be secrets in both.
+impl fmt::Debug for ResponseHead<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseHead")
+            .field("status", &self.status())
+            .field("version", &self.version())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The time of day at which a server says that it answered.
+pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
+    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
 }

@@ -1,54 +1,110 @@
 //! What an attempt on its way leaves for the code it runs through: the mark by which a second copy
 //! of the middleware knows the first, and the note that something of it may have been processed.
-//!
-//! One task-local serves both, since both live exactly as long as the attempt.
 
 use std::cell::Cell;
 use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
 use http::Extensions;
+use reqwest::Response;
+use reqwest_middleware::Result;
 
-tokio::task_local! {
-    static IN_FLIGHT: InFlight;
+thread_local! {
+    /// The attempt that is being polled on this thread.
+    ///
+    /// `tokio::task_local!` would do, and would take a tenth of what a whole send costs here.
+    static POLLED: Cell<InFlight> = const { Cell::new(InFlight { map: 0, processed: false }) };
 }
 
+#[derive(Clone, Copy)]
 struct InFlight {
-    /// Where the request's `Extensions` live. It is compared, never followed: a send of another
-    /// client inside this attempt has a map of its own, and so an address of its own.
+    /// Where the request's `Extensions` live; 0 where there is no attempt. It is compared, never
+    /// followed: a send of another client inside this attempt has a map of its own, and so an
+    /// address of its own.
     map: usize,
-    processed: Cell<bool>,
+    processed: bool,
 }
 
-/// Runs one attempt, and says whether [`note_processed`] was called in it.
-pub(crate) async fn run<F: Future>(map: usize, attempt: F) -> (F::Output, bool) {
-    let in_flight = InFlight {
-        map,
-        processed: Cell::new(false),
-    };
-    IN_FLIGHT
-        .scope(in_flight, async move {
-            let output = attempt.await;
-            (output, IN_FLIGHT.with(|own| own.processed.get()))
-        })
-        .await
+type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
+
+/// One attempt; it says beside its outcome whether [`note_processed`] was called in it.
+pub(crate) struct Attempt<'a> {
+    chain: Chain<'a>,
+    own: InFlight,
 }
 
-/// The address by which [`run`] and [`carries`] know a map.
+impl<'a> Attempt<'a> {
+    /// Runs the rest of the chain for the request whose extensions live at this [`address`].
+    pub(crate) fn new(map: usize, chain: Chain<'a>) -> Self {
+        Self {
+            chain,
+            own: InFlight {
+                map,
+                processed: false,
+            },
+        }
+    }
+}
+
+impl Future for Attempt<'_> {
+    type Output = (Result<Response>, bool);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { chain, own } = &mut *self;
+        let polled = {
+            let _entered = Entered::new(own);
+            chain.as_mut().poll(cx)
+        };
+        polled.map(|outcome| (outcome, own.processed))
+    }
+}
+
+/// While it lives the attempt is the polled one; then the one around it is again, also where the
+/// poll panics.
+struct Entered<'a>(&'a mut InFlight);
+
+impl<'a> Entered<'a> {
+    fn new(own: &'a mut InFlight) -> Self {
+        *own = exchange(*own);
+        Self(own)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        *self.0 = exchange(*self.0);
+    }
+}
+
+/// Puts `next` in the place of the polled attempt, and returns that.
+fn exchange(next: InFlight) -> InFlight {
+    // The cell has nothing to drop, so it is there as long as its thread is.
+    POLLED
+        .try_with(|polled| polled.replace(next))
+        .unwrap_or(next)
+}
+
+/// The address by which an [`Attempt`] and [`carries`] know a map.
 pub(crate) fn address(extensions: &Extensions) -> usize {
     std::ptr::from_ref(extensions) as usize
 }
 
-/// Whether these are the extensions of the attempt that is running in this task.
+/// Whether these are the extensions of the attempt that is being polled.
 pub(crate) fn carries(extensions: &Extensions) -> bool {
-    IN_FLIGHT
-        .try_with(|outer| outer.map == address(extensions))
+    POLLED
+        .try_with(|polled| polled.get().map == address(extensions))
         .unwrap_or(false)
 }
 
 /// Notes that something of the attempt around this may have been processed, whatever it fails with
 /// in the end: an answer came that sent it on, or another client, on its way to such an error, sent
-/// what a middleware further in had handed to it. Outside an attempt it does nothing.
+/// what a middleware further in had handed to it. Outside an attempt nobody asks for it.
 pub(crate) fn note_processed() {
-    // The only error is that no attempt runs in this task, and then nobody asks.
-    let _ = IN_FLIGHT.try_with(|own| own.processed.set(true));
+    let _ = POLLED.try_with(|polled| {
+        polled.set(InFlight {
+            processed: true,
+            ..polled.get()
+        })
+    });
 }

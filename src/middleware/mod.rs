@@ -9,12 +9,16 @@ mod classify;
 mod clock;
 mod complete;
 mod drain;
+mod ending;
 mod error;
 mod head;
 mod in_flight;
+mod judge;
 mod lent;
 mod observer;
 mod overrides;
+mod packed;
+mod pause;
 mod policy;
 mod read_ahead;
 mod redirect;
@@ -35,7 +39,9 @@ pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
 
-use async_trait::async_trait;
+use std::future::Future;
+use std::pin::Pin;
+
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
@@ -82,40 +88,61 @@ impl RetryMiddleware {
     }
 }
 
-#[async_trait]
 impl Middleware for RetryMiddleware {
-    async fn handle(
-        &self,
-        request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> Result<Response> {
-        if in_flight::carries(extensions) {
-            return next.run(request, extensions).await;
-        }
-        // A report that an earlier send left in a map that is used again.
-        extensions.remove::<RetryReport>();
-        let plan = Plan::new(&self.policy, extensions);
-        if plan.passes_through() {
-            return next.run(request, extensions).await;
-        }
-        send(&plan, &self.policy, request, extensions, next).await
+    // Written out in place of `#[async_trait]`, which keeps the request in the future twice: what
+    // every send allocates stays below the size for which the allocator has a fast path.
+    fn handle<'own, 'map, 'chain, 'send>(
+        &'own self,
+        mut request: Request,
+        extensions: &'map mut Extensions,
+        next: Next<'chain>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
+    where
+        'own: 'send,
+        'map: 'send,
+        'chain: 'send,
+        Self: 'send,
+    {
+        Box::pin(async move {
+            if in_flight::carries(extensions) {
+                return next.run(request, extensions).await;
+            }
+            // A report that an earlier send left in a map that is used again.
+            extensions.remove::<RetryReport>();
+            let plan = Plan::new(&self.policy, extensions);
+            if plan.passes_through() {
+                return next.run(request, extensions).await;
+            }
+            let mut call = Call::new(&plan, &self.policy, &mut request);
+            let mut lent = Lent::new(extensions, call.may_retry());
+            if plan.is_over(plan.started) {
+                let error = call.ran_out(None);
+                return call.out_of_time(error, &mut lent);
+            }
+            if call.lacks_body(&request) {
+                if let Err((error, reason)) = Box::pin(call.first_body(&mut request)).await {
+                    return call.give_up(Err(error), reason, &mut lent);
+                }
+            }
+            let ended = call.attempt(request, &mut lent, next.clone()).await;
+            match ended {
+                Ended::Answered(response) => call.answered(response, &mut lent),
+                // What most sends never need is kept out of the future that each of them is.
+                ended => Box::pin(insist(call, ended, lent, next)).await,
+            }
+        })
     }
 }
 
-/// The loop: attempt, judge, wait, again.
-async fn send(
-    plan: &Plan<'_>,
-    built_with: &RetryPolicy,
-    mut request: Request,
-    extensions: &mut Extensions,
+/// The loop: judge, wait, attempt again.
+async fn insist<'a>(
+    mut call: Call<'a>,
+    mut ended: Ended<'a>,
+    mut lent: Lent<'_>,
     next: Next<'_>,
 ) -> Result<Response> {
-    let mut call = Call::new(plan, built_with, &mut request);
-    call.first_body(&mut request).await?;
-    let mut lent = Lent::new(extensions, call.may_retry());
     loop {
-        let failed = match call.attempt(request, lent.map(), next.clone()).await {
+        let failed = match ended {
             Ended::Answered(response) => return call.answered(response, &mut lent),
             Ended::OutOfTime(error) => return call.out_of_time(error, &mut lent),
             Ended::Failed(failed) => failed,
@@ -126,13 +153,15 @@ async fn send(
         };
         let mut in_hand = call.hold(failed);
         call.wait(&mut in_hand, wait).await;
-        request = match call.next_request(wait).await {
+        let request = match call.next_request(wait).await {
             Ok(request) => request,
             Err(reason) => {
                 let in_hand = in_hand.map(Refused::into_response);
                 return call.give_up(in_hand, reason, &mut lent);
             }
         };
+        call.let_go(in_hand);
         lent.restore(call.retries());
+        ended = call.attempt(request, &mut lent, next.clone()).await;
     }
 }

@@ -13,6 +13,9 @@ use crate::rule::{StopReason, WaitSource};
 /// send (and the worker thread it runs on), and one that panics takes down that send and no other:
 /// hand work on instead of doing it here.
 ///
+/// With the feature `tracing` both are events as well, under the target `reqwest_retry_rules`: a
+/// retry at level `INFO`, a stop at level `WARN`.
+///
 /// # Examples
 ///
 /// ```

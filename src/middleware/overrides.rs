@@ -376,6 +376,11 @@ impl<'a> Plan<'a> {
             || rule.max_retries > 0 && self.policy.could_retry(method, idempotent)
     }
 
+    /// Whether the time for the whole send is over at `moment`.
+    pub(crate) fn is_over(&self, moment: Instant) -> bool {
+        self.ends.is_some_and(|end| end <= moment)
+    }
+
     pub(crate) fn elapsed(&self) -> Duration {
         clock::now().saturating_duration_since(self.started)
     }

@@ -1,7 +1,7 @@
 //! A rule, and with it what is not data: closures, budgets, observers, limits of this process.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderName, Method};
@@ -86,10 +86,10 @@ struct Condition {
 }
 
 /// A budget that was set replaces the one further out; the one that every policy starts with does
-/// not.
+/// not, and is made when it is first needed: most policies of single requests never do.
 #[derive(Clone)]
 enum BudgetChoice {
-    Unset(RetryBudget),
+    Unset(Arc<OnceLock<RetryBudget>>),
     Set(RetryBudget),
     Off,
 }
@@ -109,7 +109,7 @@ impl From<Arc<RetryRule>> for RetryPolicy {
             retry_failures_if: None,
             total_timeout: None,
             attempt_timeout: None,
-            budget: BudgetChoice::Unset(RetryBudget::default()),
+            budget: BudgetChoice::Unset(Arc::default()),
             attempt_header: None,
             idempotency_key: None,
             drain_limit: DRAIN_LIMIT,
@@ -462,7 +462,8 @@ impl RetryPolicy {
             BudgetChoice::Set(budget) => Some(budget),
             BudgetChoice::Off => None,
             BudgetChoice::Unset(_) => match &outer.settings.budget {
-                BudgetChoice::Set(budget) | BudgetChoice::Unset(budget) => Some(budget),
+                BudgetChoice::Set(budget) => Some(budget),
+                BudgetChoice::Unset(budget) => Some(budget.get_or_init(RetryBudget::default)),
                 BudgetChoice::Off => None,
             },
         }

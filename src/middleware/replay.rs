@@ -9,20 +9,27 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request, Url};
 
 use super::body_source::{BodySource, BoxError};
+use super::packed::Packed;
+
+/// A body up to this many bytes is copied; of a longer one the bytes are shared.
+const SMALL: usize = 1024;
 
 /// What is kept of a request while it is on its way, as long as a retry is possible.
 pub(crate) struct Replay {
-    /// The request as it was, without its body where `body` brings it.
-    copy: Request,
+    head: Packed,
     body: KeptBody,
 }
 
 /// Where the body of the next attempt comes from.
 enum KeptBody {
-    /// The copy has it, or there is none.
-    InCopy,
+    /// There is none.
+    Absent,
+    /// It was packed with the head.
+    Packed,
+    /// From the same bytes in memory.
+    Shared(Bytes),
     /// The request's own comes back by itself where nothing was read of it.
-    Returned(Arc<Slot>),
+    Returned(Arc<Slot>, Option<Body>),
     /// The caller makes another.
     Made(BodySource),
 }
@@ -30,38 +37,54 @@ enum KeptBody {
 impl Replay {
     /// Keeps what a retry of `request` needs.
     pub(crate) fn keep(request: &mut Request, source: Option<BodySource>) -> Self {
-        let mut copy = head_of(request);
-        let body = match source {
+        if let Some(source) = source {
             // The request's own body, if it has one, goes with the first attempt.
-            Some(source) => KeptBody::Made(source),
-            None => match share(request.body_mut()) {
-                Shared::Copied(body) => {
-                    *copy.body_mut() = body;
-                    KeptBody::InCopy
-                }
-                Shared::Stream(body) => {
-                    let slot = Arc::new(Slot::default());
-                    *request.body_mut() = Some(Returning::wrap(body, &slot));
-                    KeptBody::Returned(slot)
-                }
-            },
+            return Self {
+                head: Packed::new(request, &[]),
+                body: KeptBody::Made(source),
+            };
+        }
+        let small = match request.body().map(Body::as_bytes) {
+            None => Some((&[][..], KeptBody::Absent)),
+            Some(Some(bytes)) if bytes.len() <= SMALL => Some((bytes, KeptBody::Packed)),
+            Some(_) => None,
         };
-        Self { copy, body }
+        if let Some((bytes, body)) = small {
+            return Self {
+                head: Packed::new(request, bytes),
+                body,
+            };
+        }
+        let head = Packed::new(request, &[]);
+        let body = match request.body_mut().take() {
+            None => KeptBody::Absent,
+            Some(mut own) if own.as_bytes().is_some() => {
+                let bytes = bytes_of(&mut own);
+                *request.body_mut() = Some(Body::from(bytes.clone()));
+                KeptBody::Shared(bytes)
+            }
+            Some(own) => {
+                let slot = Arc::new(Slot::default());
+                *request.body_mut() = Some(Returning::wrap(own, &slot));
+                KeptBody::Returned(slot, None)
+            }
+        };
+        Self { head, body }
     }
 
     pub(crate) fn url(&self) -> &Url {
-        self.copy.url()
+        self.head.url()
     }
 
     /// Whether the request can be sent again. A body that comes back by itself is taken now or
     /// never, and only after a failure that proves that nothing was processed.
     pub(crate) fn is_ready(&mut self, unsent: bool) -> bool {
-        match &self.body {
-            KeptBody::InCopy | KeptBody::Made(_) => true,
-            KeptBody::Returned(slot) => {
-                *self.copy.body_mut() = slot.take().filter(|_| unsent);
-                self.copy.body().is_some()
+        match &mut self.body {
+            KeptBody::Returned(slot, body) => {
+                *body = slot.take().filter(|_| unsent);
+                body.is_some()
             }
+            _ => true,
         }
     }
 
@@ -71,60 +94,29 @@ impl Replay {
     ///
     /// That of the caller's body source, or none where a body that was to come back did not.
     pub(crate) async fn next(&mut self) -> Result<Request, Option<BoxError>> {
-        let mut request = head_of(&self.copy);
-        match &self.body {
-            KeptBody::InCopy => {
-                if let Shared::Copied(body) = share(self.copy.body_mut()) {
-                    *request.body_mut() = body;
-                }
+        let mut request = self.head.unpack().ok_or(None)?;
+        let body = match &mut self.body {
+            KeptBody::Absent => return Ok(request),
+            KeptBody::Packed => Body::from(self.head.body().to_vec()),
+            KeptBody::Shared(bytes) => Body::from(bytes.clone()),
+            KeptBody::Returned(slot, body) => Returning::wrap(body.take().ok_or(None)?, slot),
+            KeptBody::Made(source) => {
+                source.make().await?.put_into(&mut request)?;
+                return Ok(request);
             }
-            KeptBody::Returned(slot) => {
-                let body = self.copy.body_mut().take().ok_or(None)?;
-                *request.body_mut() = Some(Returning::wrap(body, slot));
-            }
-            KeptBody::Made(source) => source.make().await?.put_into(&mut request)?,
-        }
+        };
+        *request.body_mut() = Some(body);
         Ok(request)
     }
 }
 
-/// A request like this one, without its body.
-///
-/// This is what `Request::try_clone` copies, except that no timeout is written where none is set,
-/// which costs three allocations.
-fn head_of(request: &Request) -> Request {
-    let mut copy = Request::new(request.method().clone(), request.url().clone());
-    *copy.headers_mut() = request.headers().clone();
-    *copy.version_mut() = request.version();
-    if let Some(timeout) = request.timeout() {
-        *copy.timeout_mut() = Some(*timeout);
-    }
-    copy
-}
-
-enum Shared {
-    /// Another of the same bytes, where there was a body.
-    Copied(Option<Body>),
-    /// The body itself: a stream, of which there is only one.
-    Stream(Body),
-}
-
-/// Makes two bodies of one that is bytes in memory, without copying them.
-fn share(body: &mut Option<Body>) -> Shared {
-    let Some(mut own) = body.take() else {
-        return Shared::Copied(None);
-    };
-    if own.as_bytes().is_none() {
-        return Shared::Stream(own);
-    }
-    // Bytes in memory come out of a body whole and at once.
+/// The bytes of a body in memory, which come out of it whole and at once.
+fn bytes_of(body: &mut Body) -> Bytes {
     let mut context = Context::from_waker(Waker::noop());
-    let bytes = match Pin::new(&mut own).poll_frame(&mut context) {
+    match Pin::new(body).poll_frame(&mut context) {
         Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         _ => Bytes::new(),
-    };
-    *body = Some(Body::from(bytes.clone()));
-    Shared::Copied(Some(Body::from(bytes)))
+    }
 }
 
 /// Where a stream goes that was dropped before anything was read of it.

@@ -5,12 +5,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 
+use super::head::answered_at;
 use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
 
 /// What one attempt came to, as a report keeps it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttemptResult {
     /// A response with this status.
@@ -57,7 +58,8 @@ impl AttemptRecord {
         self.elapsed
     }
 
-    /// The wait that was begun after it, in whole milliseconds; `None` after the last attempt.
+    /// The wait that was begun after it, in whole milliseconds, where one was: after the last
+    /// attempt only if time ran out meanwhile, or no other body was to be had.
     pub fn wait(&self) -> Option<Duration> {
         self.wait.map(|(wait, _)| wait)
     }
@@ -293,11 +295,6 @@ impl ResponseExt for reqwest::Response {
     fn retry_after(&self, now: Option<SystemTime>) -> Option<Duration> {
         retry_after_ms(self.headers(), answered_at(self.headers()).or(now))
     }
-}
-
-/// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
-pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(http::header::DATE)?.to_str().ok()?).ok()
 }
 
 mod sealed {

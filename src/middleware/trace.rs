@@ -1,42 +1,71 @@
 //! Retries and stops as `tracing` events: the only file that names the feature.
 
-use super::observer::{RetryEvent, StopEvent};
-
-/// A retry, at level `INFO`.
 #[cfg(feature = "tracing")]
-pub(crate) fn retry(event: &RetryEvent<'_>) {
-    tracing::info!(
-        method = %event.method(),
-        host = event.host(),
-        label = event.label().map(super::report::RetryLabel::as_str),
-        attempt = event.retry(),
-        outcome = %event.result(),
-        wait_ms = millis(event.wait()),
-        "retrying"
-    );
-}
+pub(crate) use self::on::{retry, stop};
 
-/// A send that is given up, at level `WARN`.
-#[cfg(feature = "tracing")]
-pub(crate) fn stop(event: &StopEvent<'_>) {
-    tracing::warn!(
-        method = %event.method(),
-        host = event.host(),
-        label = event.label().map(super::report::RetryLabel::as_str),
-        attempt = event.attempts(),
-        outcome = event.result().map(tracing::field::display),
-        reason = %event.reason(),
-        "not retried"
-    );
-}
+#[cfg(not(feature = "tracing"))]
+pub(crate) use self::off::{retry, stop};
 
 #[cfg(feature = "tracing")]
-fn millis(wait: std::time::Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+mod on {
+    use std::fmt;
+    use std::time::Duration;
+
+    use crate::middleware::observer::{RetryEvent, StopEvent};
+    use crate::middleware::report::{AttemptResult, RetryLabel};
+
+    /// A retry, at level `INFO`.
+    pub(crate) fn retry(event: &RetryEvent<'_>) {
+        tracing::info!(
+            target: "reqwest_retry_rules",
+            method = %event.method(),
+            host = event.host(),
+            label = event.label().map(RetryLabel::as_str),
+            attempt = event.retry(),
+            outcome = %Outcome(event.result()),
+            wait_ms = millis(event.wait()),
+            "retrying"
+        );
+    }
+
+    /// A send that is given up, at level `WARN`.
+    pub(crate) fn stop(event: &StopEvent<'_>) {
+        tracing::warn!(
+            target: "reqwest_retry_rules",
+            method = %event.method(),
+            host = event.host(),
+            label = event.label().map(RetryLabel::as_str),
+            attempt = event.attempts(),
+            outcome = event.result().map(|result| tracing::field::display(Outcome(result))),
+            reason = event.reason().name(),
+            "giving up: {}",
+            event.reason()
+        );
+    }
+
+    /// The status or the name of the failure: what one searches a log for.
+    struct Outcome(AttemptResult);
+
+    impl fmt::Display for Outcome {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            match self.0 {
+                AttemptResult::Status(status) => f.write_str(status.as_str()),
+                AttemptResult::Failure(failure) => f.write_str(failure.name()),
+                AttemptResult::Error => f.write_str("error"),
+            }
+        }
+    }
+
+    fn millis(wait: Duration) -> u64 {
+        u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) fn retry(_: &RetryEvent<'_>) {}
+mod off {
+    use crate::middleware::observer::{RetryEvent, StopEvent};
 
-#[cfg(not(feature = "tracing"))]
-pub(crate) fn stop(_: &StopEvent<'_>) {}
+    pub(crate) fn retry(_: &RetryEvent<'_>) {}
+
+    pub(crate) fn stop(_: &StopEvent<'_>) {}
+}

@@ -127,7 +127,7 @@ impl Backoff {
 fn grown(base: u64, growth: u32, attempt: u32) -> u64 {
     match growth {
         1000 => base,
-        2000 => u64::try_from(u128::from(base) << attempt.min(64)).unwrap_or(u64::MAX),
+        2000 if attempt < 64 => base.saturating_mul(1 << attempt),
         _ => scaled(base, growth, attempt),
     }
 }

@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use http::{HeaderName, Method};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess};
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
+use http::Method;
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
-use self::shape::{At, Path, Shape, Written};
-use super::millis::whole_ms;
+use self::shape::{At, Path, Read, Shape, Written};
 use super::{
     Backoff, Jitter, Limits, Methods, RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource,
     RetryRule, StatusMatch, StatusRule, WaitFormat, WaitHeader,
@@ -19,11 +18,15 @@ mod shape;
 /// A struct as a table: its keys and the fields behind them, `$base` giving what is left out.
 macro_rules! table {
     ($type:ident, $expected:literal, $base:expr, { $($key:literal => $field:ident),+ $(,)? }) => {
+        impl $type {
+            const KEYS: &'static [&'static str] = &[$($key),+];
+        }
+
         impl Shape for $type {
             const EXPECTED: &'static str = $expected;
 
             fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-                from.deserialize_struct(stringify!($type), &[$($key),+], at)
+                from.deserialize_struct(stringify!($type), $type::KEYS, at)
             }
 
             fn from_map<'de, A: MapAccess<'de>>(
@@ -32,30 +35,19 @@ macro_rules! table {
             ) -> Result<Self, A::Error> {
                 $(let mut $field = None;)+
                 while let Some(key) = map.next_key::<String>()? {
+                    let path = Path::Field(&at.path, &key);
                     match key.as_str() {
-                        $($key => {
-                            let path = Path::Field(&at.path, $key);
-                            if $field.is_some() {
-                                return Err(A::Error::custom(format_args!("duplicate field `{path}`")));
-                            }
-                            $field = Some(map.next_value_seed(At::new(path))?);
-                        })+
-                        other => {
-                            let path = Path::Field(&at.path, other).to_string();
-                            return Err(A::Error::unknown_field(&path, &[$($key),+]));
-                        }
+                        $($key if $field.is_some() => return Err(path.duplicate()),)+
+                        $($key => $field = Some(map.next_value_seed(At::new(path))?),)+
+                        _ => return Err(path.unknown($type::KEYS)),
                     }
                 }
                 let base: Option<Self> = $base;
-                Ok($type {
-                    $($field: match $field.or_else(|| base.as_ref().map(|base| base.$field.clone())) {
-                        Some(value) => value,
-                        None => {
-                            let path = Path::Field(&at.path, $key);
-                            return Err(A::Error::custom(format_args!("missing field `{path}`")));
-                        }
-                    }),+
-                })
+                Ok($type {$(
+                    $field: $field
+                        .or_else(|| base.as_ref().map(|base| base.$field.clone()))
+                        .ok_or_else(|| Path::Field(&at.path, $key).missing())?,
+                )+})
             }
 
             fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -82,10 +74,10 @@ macro_rules! words {
                 from.deserialize_str(at)
             }
 
-            fn from_word(word: &str) -> Option<Self> {
+            fn from_word(word: &str) -> Read<Self> {
                 match word {
-                    $($word => Some($type::$variant),)+
-                    _ => None,
+                    $($word => Read::Value($type::$variant),)+
+                    _ => Read::WrongValue,
                 }
             }
 
@@ -160,3 +152,219 @@ words!(WaitFormat, r#""seconds", "millis", "unix_seconds", "unix_millis" or "htt
     "unix_millis" => UnixMillis,
     "http_date" => HttpDate,
 });
+
+impl Shape for Methods {
+    const EXPECTED: &'static str =
+        r#""never", "idempotent", "any" or a list of methods such as ["GET", "PUT"]"#;
+
+    fn from_word(word: &str) -> Read<Self> {
+        match word {
+            "never" => Read::Value(Methods::Never),
+            "idempotent" => Read::Value(Methods::Idempotent),
+            "any" => Read::Value(Methods::Any),
+            _ => Read::WrongValue,
+        }
+    }
+
+    fn from_seq<'de, A: SeqAccess<'de>>(seq: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        Vec::<Method>::from_seq(seq, At::new(at.path)).map(Methods::Listed)
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Methods::Never => to.serialize_str("never"),
+            Methods::Idempotent => to.serialize_str("idempotent"),
+            Methods::Any => to.serialize_str("any"),
+            Methods::Listed(listed) => listed.write(to),
+        }
+    }
+}
+
+impl Shape for StatusMatch {
+    const EXPECTED: &'static str =
+        r#"a status such as 429, a range such as "500-599" or a class such as "5xx""#;
+
+    fn from_number(number: Option<u64>) -> Read<Self> {
+        number
+            .and_then(|number| u16::try_from(number).ok())
+            .map(StatusMatch::Code)
+            .into()
+    }
+
+    fn from_word(word: &str) -> Read<Self> {
+        status(word).into()
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            StatusMatch::Code(code) => to.serialize_u16(*code),
+            StatusMatch::Range(first, last) => to.collect_str(&format_args!("{first}-{last}")),
+        }
+    }
+}
+
+fn status(word: &str) -> Option<StatusMatch> {
+    if let Some((first, last)) = word.split_once('-') {
+        return Some(StatusMatch::Range(code(first)?, code(last)?));
+    }
+    if let [class @ b'1'..=b'9', b'x', b'x'] = word.as_bytes() {
+        let first = u16::from(class - b'0') * 100;
+        return Some(StatusMatch::Range(first, first + 99));
+    }
+    code(word).map(StatusMatch::Code)
+}
+
+/// A number as it is written in a status: digits alone, where `parse` would allow a sign.
+fn code(digits: &str) -> Option<u16> {
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        digits.parse().ok()
+    } else {
+        None
+    }
+}
+
+impl Shape for RetryAfterCap {
+    const EXPECTED: &'static str =
+        r#""no_cap" or a table with either `stop_above_ms` or `backoff_above_ms`"#;
+
+    fn from_word(word: &str) -> Read<Self> {
+        (word == "no_cap").then_some(RetryAfterCap::NoCap).into()
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        match Cap::from_map(map, At::new(at.path))? {
+            Cap {
+                stop_above: Some(cap),
+                backoff_above: None,
+            } => Ok(RetryAfterCap::StopAbove(cap)),
+            Cap {
+                stop_above: None,
+                backoff_above: Some(cap),
+            } => Ok(RetryAfterCap::BackoffAbove(cap)),
+            _ => Err(at.unexpected_map()),
+        }
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            RetryAfterCap::NoCap => to.serialize_str("no_cap"),
+            RetryAfterCap::StopAbove(cap) => Cap {
+                stop_above: Some(cap),
+                backoff_above: None,
+            }
+            .write(to),
+            RetryAfterCap::BackoffAbove(cap) => Cap {
+                stop_above: None,
+                backoff_above: Some(cap),
+            }
+            .write(to),
+        }
+    }
+}
+
+/// A [`RetryAfterCap`] with a duration.
+struct Cap {
+    stop_above: Option<Duration>,
+    backoff_above: Option<Duration>,
+}
+
+table!(Cap, "a table", Some(Cap { stop_above: None, backoff_above: None }), {
+    "stop_above_ms" => stop_above,
+    "backoff_above_ms" => backoff_above,
+});
+
+impl Shape for Jitter {
+    const EXPECTED: &'static str =
+        r#""no_jitter", "full" or a table with `proportional`, of `lo` and `hi`"#;
+
+    fn from_word(word: &str) -> Read<Self> {
+        match word {
+            "no_jitter" => Read::Value(Jitter::NoJitter),
+            "full" => Read::Value(Jitter::Full),
+            _ => Read::WrongValue,
+        }
+    }
+
+    fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
+        let Proportional {
+            bounds: Bounds { lo, hi },
+        } = Proportional::from_map(map, At::new(at.path))?;
+        Ok(Jitter::Proportional { lo, hi })
+    }
+
+    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Jitter::NoJitter => to.serialize_str("no_jitter"),
+            Jitter::Full => to.serialize_str("full"),
+            Jitter::Proportional { lo, hi } => Proportional {
+                bounds: Bounds { lo, hi },
+            }
+            .write(to),
+        }
+    }
+}
+
+/// A [`Jitter`] with numbers.
+struct Proportional {
+    bounds: Bounds,
+}
+
+#[derive(Clone)]
+struct Bounds {
+    lo: u32,
+    hi: u32,
+}
+
+table!(Proportional, "a table", None, {
+    "proportional" => bounds,
+});
+
+table!(Bounds, "a table of `lo` and `hi`", None, {
+    "lo" => lo,
+    "hi" => hi,
+});
+
+macro_rules! serde_traits {
+    ($($type:ident),+ $(,)?) => {$(
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                At::new(Path::Root).deserialize(from)
+            }
+        }
+
+        impl Serialize for $type {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                self.write(to)
+            }
+        }
+    )+};
+}
+
+serde_traits!(
+    Backoff,
+    Jitter,
+    Limits,
+    Methods,
+    RetryAfter,
+    RetryAfterCap,
+    RetryAfterRole,
+    RetryAfterSource,
+    StatusMatch,
+    StatusRule,
+    WaitFormat,
+    WaitHeader,
+);
+
+impl<'de> Deserialize<'de> for RetryRule {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let rule: RetryRule = At::new(Path::Root).deserialize(from)?;
+        rule.validate().map_err(D::Error::custom)?;
+        Ok(rule)
+    }
+}
+
+impl Serialize for RetryRule {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.write(to)
+    }
+}

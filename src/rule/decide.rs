@@ -1,94 +1,26 @@
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
 
-use super::{AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
+use super::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
 
-/// The facts from which [`RetryRule::decide`] judges a failed attempt, besides its outcome.
+/// What to do about a failed attempt: send again after a wait, or stop and say why.
 ///
-/// They come in as values, the clock and chance included, so that one rule gives the same answer
-/// everywhere.
+/// There is no third, so this enum is closed.
 ///
 /// # Examples
 ///
 /// ```
 /// use http::Method;
-/// use reqwest_retry_rules::Attempt;
+/// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, TransportError};
 ///
-/// let third = Attempt { attempt: 2, ..Attempt::new(&Method::POST) };
-/// assert!(!third.idempotent);
-/// let vouched_for = Attempt { idempotent: true, ..third };
-/// assert_eq!(vouched_for.attempt, 2);
+/// let outcome = AttemptOutcome::Failure(TransportError::Dns);
+/// let told = match RetryRule::never().decide(&outcome, &Attempt::new(&Method::GET)) {
+///     Decision::Wait(wait) => format!("again in {wait:?}"),
+///     Decision::Stop(reason) => format!("given up: {reason}"),
+/// };
+/// assert_eq!(told, "given up: every retry that the rule allows was made");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Attempt<'a> {
-    /// The request's method.
-    pub method: &'a Method,
-    /// How many retries were already made: 0 when the first attempt fails.
-    pub attempt: u32,
-    /// A sample of `[0, 1)` for the jitter and the spread; what is outside counts as the nearest
-    /// that is inside, what is not a number as 0.
-    pub random: f64,
-    /// The time of day, without which a date or another moment in a header means nothing.
-    pub now: Option<SystemTime>,
-    /// How long the send has taken so far, all attempts and waits together.
-    pub elapsed: Duration,
-    /// How much time is left to the send, where something bounds it.
-    pub remaining: Option<Duration>,
-    /// What the caller itself found out that the server asks for; it goes before the headers, and
-    /// counts for failures too.
-    pub server_delay: Option<Duration>,
-    /// The methods for which the caller's own test of the response held, where one did: what is
-    /// to be retried although its status is in no [`StatusRule`](crate::StatusRule).
-    pub condition: Option<&'a Methods>,
-    /// Whether the request may be sent twice without doing more than once (RFC 9110, 9.2.2).
-    ///
-    /// Take it from the method, or from somebody who knows the service. A request that carries an
-    /// `Idempotency-Key` is not idempotent for that alone: a server that does not know the header
-    /// ignores it.
-    pub idempotent: bool,
-    /// Whether the request can be sent again at all, body included.
-    pub replayable: bool,
-}
-
-impl<'a> Attempt<'a> {
-    /// The first attempt with `method`, from which to set what is known to be different.
-    ///
-    /// # Defaults
-    ///
-    /// No retry made, a `random` of 0, no clock, nothing elapsed, no time limit, nothing asked or
-    /// tested by the caller, idempotent as the method is, replayable.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use http::Method;
-    /// use reqwest_retry_rules::Attempt;
-    ///
-    /// let first = Attempt::new(&Method::PUT);
-    /// assert_eq!((first.attempt, first.elapsed), (0, Duration::ZERO));
-    /// assert!(first.idempotent && first.replayable);
-    /// ```
-    pub fn new(method: &'a Method) -> Self {
-        Attempt {
-            method,
-            attempt: 0,
-            random: 0.0,
-            now: None,
-            elapsed: Duration::ZERO,
-            remaining: None,
-            server_delay: None,
-            condition: None,
-            idempotent: method.is_idempotent(),
-            replayable: true,
-        }
-    }
-}
-
-/// What to do about a failed attempt: send again after a wait, or stop and say why.
-///
-/// There is no third, so this enum is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
     /// Send again after this wait, which may be zero.
@@ -186,7 +118,7 @@ impl RetryRule {
         // 5.
         let (wait, _) = self.planned_wait(outcome, attempt)?;
         // 6.
-        self.limits.check(wait, attempt.attempt, attempt.elapsed, attempt.remaining)?;
+        self.limits.check(wait, attempt)?;
         Ok(wait)
     }
 
@@ -214,7 +146,9 @@ impl RetryRule {
         match failure {
             TransportError::Protocol | TransportError::Certificate => None,
             // Never through `sent_failures`: a proxy that wants a password wants it again.
-            TransportError::Proxy { status: Some(status) } => {
+            TransportError::Proxy {
+                status: Some(status),
+            } => {
                 let refused = matches!(self.status_methods(status)?, Methods::Never);
                 (self.unsent_failures && !refused).then_some(&Methods::Any)
             }
@@ -226,7 +160,10 @@ impl RetryRule {
 
     /// The methods of the first of `statuses` that contains `status`.
     pub(crate) fn status_methods(&self, status: StatusCode) -> Option<&Methods> {
-        self.statuses.iter().find(|rule| rule.contains(status)).map(|rule| &rule.methods)
+        self.statuses
+            .iter()
+            .find(|rule| rule.contains(status))
+            .map(|rule| &rule.methods)
     }
 
     /// What the override header of a response says, from status 400 on: whether to retry.
@@ -251,5 +188,218 @@ impl RetryRule {
                 || self.override_header.is_some()
                 || allows(&self.sent_failures)
                 || self.statuses.iter().any(|rule| allows(&rule.methods)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rule::{StatusMatch, StatusRule};
+
+    #[track_caller]
+    fn says(status: u16, value: &'static [u8], expected: Option<bool>) {
+        let name = HeaderName::from_static("x-should-retry");
+        let value = HeaderValue::from_bytes(value).unwrap();
+        let headers = HeaderMap::from_iter([(name.clone(), value)]);
+        let rule = RetryRule {
+            override_header: Some(name),
+            ..RetryRule::never()
+        };
+        let status = StatusCode::from_u16(status).unwrap();
+        assert_eq!(rule.server_override(status, &headers), expected);
+        assert_eq!(RetryRule::never().server_override(status, &headers), None);
+    }
+
+    #[test]
+    fn the_override_header_says_true_false_or_nothing() {
+        says(400, b"true", Some(true));
+        says(503, b"\t TRUE ", Some(true));
+        says(400, b"False", Some(false));
+        for nothing in [&b""[..], b"1", b"yes", b"true, false", b"\xe9", b"true\xa0"] {
+            says(400, nothing, None);
+        }
+    }
+
+    #[test]
+    fn the_override_header_is_read_from_status_400_on() {
+        says(399, b"true", None);
+        says(200, b"false", None);
+        says(999, b"false", Some(false));
+    }
+
+    #[test]
+    fn the_override_header_counts_by_its_first_value() {
+        let name = HeaderName::from_static("x-should-retry");
+        let [no, yes] = ["false", "true"].map(HeaderValue::from_static);
+        let rule = RetryRule {
+            override_header: Some(name.clone()),
+            ..RetryRule::never()
+        };
+        let mut headers = HeaderMap::new();
+        headers.append(&name, no);
+        headers.append(&name, yes);
+        assert_eq!(
+            rule.server_override(StatusCode::BAD_REQUEST, &headers),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn the_first_rule_that_contains_a_status_has_its_methods() {
+        let statuses = vec![
+            StatusRule {
+                statuses: vec![StatusMatch::Code(503)],
+                methods: Methods::Never,
+            },
+            StatusRule {
+                statuses: vec![StatusMatch::Range(500, 599)],
+                methods: Methods::Any,
+            },
+        ];
+        let rule = RetryRule {
+            statuses,
+            ..RetryRule::never()
+        };
+        assert_eq!(
+            rule.status_methods(StatusCode::SERVICE_UNAVAILABLE),
+            Some(&Methods::Never)
+        );
+        assert_eq!(
+            rule.status_methods(StatusCode::BAD_GATEWAY),
+            Some(&Methods::Any)
+        );
+        assert_eq!(rule.status_methods(StatusCode::NOT_FOUND), None);
+    }
+
+    #[test]
+    fn a_rule_could_retry_what_something_in_it_allows() {
+        let could =
+            |rule: &RetryRule, method: &Method| rule.could_retry(method, method.is_idempotent());
+        let transient = RetryRule::transient();
+        assert!(could(&transient, &Method::GET));
+        assert!(!could(&transient, &Method::POST));
+        assert!(!could(
+            &RetryRule {
+                max_retries: 0,
+                ..transient.clone()
+            },
+            &Method::GET
+        ));
+
+        let three = RetryRule {
+            max_retries: 3,
+            ..RetryRule::never()
+        };
+        assert!(!could(&three, &Method::GET));
+        assert!(could(
+            &RetryRule {
+                unsent_failures: true,
+                ..three.clone()
+            },
+            &Method::POST
+        ));
+        let name = HeaderName::from_static("x-should-retry");
+        assert!(could(
+            &RetryRule {
+                override_header: Some(name),
+                ..three
+            },
+            &Method::POST
+        ));
+    }
+
+    fn methods() -> impl Strategy<Value = Methods> {
+        prop_oneof![
+            Just(Methods::Never),
+            Just(Methods::Idempotent),
+            Just(Methods::Listed(vec![Method::GET, Method::PATCH])),
+            Just(Methods::Any),
+        ]
+    }
+
+    fn rules() -> impl Strategy<Value = RetryRule> {
+        let status = (100_u16..=999, 100_u16..=999);
+        let status = status.prop_map(|(first, last)| StatusMatch::Range(first, last));
+        let statuses = (vec(status, 0..3), methods());
+        let statuses = statuses.prop_map(|(statuses, methods)| StatusRule { statuses, methods });
+        let header = prop_oneof![
+            9 => Just(None),
+            1 => Just(Some(HeaderName::from_static("x-should-retry"))),
+        ];
+        (
+            0_u32..3,
+            vec(statuses, 0..3),
+            methods(),
+            prop::bool::weighted(0.2),
+            any::<bool>(),
+            header,
+        )
+            .prop_map(
+                |(max_retries, statuses, sent_failures, unsent, timeouts, header)| RetryRule {
+                    max_retries,
+                    statuses,
+                    sent_failures,
+                    unsent_failures: unsent,
+                    timeouts,
+                    override_header: header,
+                    ..RetryRule::never()
+                },
+            )
+    }
+
+    fn failures() -> Vec<TransportError> {
+        use TransportError::*;
+        let proxies = [
+            None,
+            Some(StatusCode::FORBIDDEN),
+            Some(StatusCode::SERVICE_UNAVAILABLE),
+        ];
+        let proxies = proxies.map(|status| Proxy { status });
+        let plain = [
+            Dns,
+            Connect,
+            ConnectTimeout,
+            Tls,
+            NotProcessed,
+            AfterRedirect,
+            Timeout,
+            Closed,
+            Body,
+            Certificate,
+            Protocol,
+        ];
+        plain.into_iter().chain(proxies).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn what_a_rule_could_never_retry_it_does_not(
+            rule in rules(),
+            method in prop::sample::select(vec![Method::GET, Method::POST, Method::PATCH]),
+            idempotent: bool,
+            status in 100_u16..=999,
+        ) {
+            let name = HeaderName::from_static("x-should-retry");
+            let yes = HeaderMap::from_iter([(name, HeaderValue::from_static("true"))]);
+            let nothing = HeaderMap::new();
+            let status = StatusCode::from_u16(status).unwrap();
+            let mut outcomes = vec![
+                AttemptOutcome::Response { status, headers: &yes },
+                AttemptOutcome::Response { status, headers: &nothing },
+            ];
+            outcomes.extend(failures().into_iter().map(AttemptOutcome::Failure));
+
+            if !rule.could_retry(&method, idempotent) {
+                let attempt = Attempt { idempotent, ..Attempt::new(&method) };
+                outcomes.retain(|outcome| {
+                    rule.decide(outcome, &attempt) == Decision::Wait(Duration::ZERO)
+                });
+                prop_assert_eq!(outcomes, vec![]);
+            }
+        }
     }
 }

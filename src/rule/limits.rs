@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use super::StopReason;
 use super::millis::whole_ms;
+use super::{Attempt, StopReason};
 
 /// How long one send may go on retrying.
 ///
@@ -57,33 +57,66 @@ pub struct Limits {
 impl Limits {
     /// Whether so much time has passed that no retry may start any more, whatever its wait.
     pub(crate) fn hard_reached(&self, elapsed: Duration) -> bool {
-        self.hard_reached_ms(whole_ms(elapsed))
+        self.hard_elapsed
+            .is_some_and(|hard| whole_ms(elapsed) >= whole_ms(hard))
     }
 
     /// Why there is no time for a retry after `wait`, where there is none.
-    pub(super) fn check(
-        &self,
-        wait: Duration,
-        attempt: u32,
-        elapsed: Duration,
-        remaining: Option<Duration>,
-    ) -> Result<(), StopReason> {
-        let (wait_ms, elapsed_ms) = (whole_ms(wait), whole_ms(elapsed));
-        if self.hard_reached_ms(elapsed_ms.saturating_add(wait_ms)) {
+    #[inline]
+    pub(super) fn check(&self, wait: Duration, attempt: &Attempt<'_>) -> Result<(), StopReason> {
+        // The wait is whole milliseconds, so the sum is floored as its parts are.
+        if self.hard_reached(attempt.elapsed.saturating_add(wait)) {
             return Err(StopReason::HardLimit(wait));
         }
-        if self.soft_elapsed.is_some_and(|soft| elapsed_ms > whole_ms(soft))
-            && attempt >= self.min_retries
+        if self
+            .soft_elapsed
+            .is_some_and(|soft| whole_ms(attempt.elapsed) > whole_ms(soft))
+            && attempt.attempt >= self.min_retries
         {
             return Err(StopReason::SoftLimit);
         }
-        if remaining.is_some_and(|remaining| wait_ms >= whole_ms(remaining)) {
+        if attempt
+            .remaining
+            .is_some_and(|remaining| whole_ms(wait) >= whole_ms(remaining))
+        {
             return Err(StopReason::Budget(wait));
         }
         Ok(())
     }
+}
 
-    fn hard_reached_ms(&self, elapsed_ms: u64) -> bool {
-        self.hard_elapsed.is_some_and(|hard| elapsed_ms >= whole_ms(hard))
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+
+    #[test]
+    fn the_hard_limit_is_reached_when_it_is_met() {
+        let ms = Duration::from_millis;
+        let limits = Limits {
+            hard_elapsed: Some(ms(5000)),
+            ..Limits::default()
+        };
+        assert!(!limits.hard_reached(ms(5000) - Duration::from_nanos(1)));
+        assert!(limits.hard_reached(ms(5000)));
+        assert!(!Limits::default().hard_reached(Duration::MAX));
+    }
+
+    #[test]
+    fn times_that_are_too_long_to_count_reach_any_limit() {
+        let hard_elapsed = Some(Duration::MAX);
+        let limits = Limits {
+            hard_elapsed,
+            ..Limits::default()
+        };
+        let wait = Duration::from_millis(1);
+        let attempt = Attempt {
+            elapsed: Duration::MAX,
+            ..Attempt::new(&Method::GET)
+        };
+        let hard = Err(StopReason::HardLimit(wait));
+        assert_eq!(limits.check(wait, &attempt), hard);
+        assert_eq!(Limits::default().check(wait, &attempt), Ok(()));
     }
 }

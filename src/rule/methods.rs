@@ -48,6 +48,7 @@ impl Methods {
     /// assert!(!listed.allows(&Method::DELETE, true));
     /// assert!(Methods::Idempotent.allows(&Method::POST, true));
     /// ```
+    #[inline]
     pub fn allows(&self, method: &Method, idempotent: bool) -> bool {
         match self {
             Methods::Never => false,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+mod attempt;
 mod backoff;
 #[cfg(feature = "serde")]
 mod config;
@@ -21,14 +22,13 @@ mod validate;
 mod wait;
 mod wait_text;
 
+pub use attempt::Attempt;
 pub use backoff::{Backoff, Jitter};
-pub use decide::{Attempt, Decision};
+pub use decide::Decision;
 pub use limits::Limits;
 pub use methods::Methods;
 pub use outcome::{AttemptOutcome, TransportError};
-pub use retry_after::{
-    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader,
-};
+pub use retry_after::{RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader};
 pub use status::{StatusMatch, StatusRule};
 pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};
@@ -79,7 +79,7 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///     zero_means_backoff = false
 ///     role = "replace"                        # or "floor"
 ///     spread = 0
-///     # seconds, millis, unix_seconds, unix_millis, http_date
+///     ## or "seconds", "millis", "unix_millis", "http_date"
 ///     headers = [{ name = "x-ratelimit-reset", format = "unix_seconds" }]
 ///
 ///     [backoff]
@@ -116,7 +116,11 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StopReason, TransportError,
 /// };
 ///
-/// let rule = RetryRule { max_retries: 1, sent_failures: Methods::Idempotent, ..RetryRule::never() };
+/// let rule = RetryRule {
+///     max_retries: 1,
+///     sent_failures: Methods::Idempotent,
+///     ..RetryRule::never()
+/// };
 /// let closed = AttemptOutcome::Failure(TransportError::Closed);
 ///
 /// let first = Attempt::new(&Method::GET);
@@ -142,8 +146,8 @@ pub struct RetryRule {
     /// With a client that does not track redirects the proof has a hole. reqwest follows
     /// redirects by itself and reports a connect error on a later hop exactly as one on the
     /// first: a POST that was processed and answered 303, whose next hop cannot be reached, looks
-    /// unsent and would be sent again. A client from `client_builder()`, or one whose redirect
-    /// policy is wrapped in `tracked_redirects`, notes that a hop was taken, and no failure after
+    /// unsent and would be sent again. A client from [`client_builder`](crate::client_builder), or one whose redirect
+    /// policy is wrapped in [`tracked_redirects`](crate::tracked_redirects), notes that a hop was taken, and no failure after
     /// it counts as unsent. The same builder switches off reqwest's own retries, which send a
     /// refused HTTP/2 stream again, up to twice, below everything that this rule decides and
     /// counts.

@@ -127,7 +127,36 @@ impl TransportError {
     /// assert!(!TransportError::Closed.is_timeout());
     /// ```
     pub fn is_timeout(&self) -> bool {
-        matches!(self, TransportError::Timeout | TransportError::ConnectTimeout)
+        matches!(
+            self,
+            TransportError::Timeout | TransportError::ConnectTimeout
+        )
+    }
+
+    /// A short name that stays the same, for metrics and logs, in snake case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::TransportError;
+    ///
+    /// assert_eq!(TransportError::ConnectTimeout.name(), "connect_timeout");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            TransportError::Dns => "dns",
+            TransportError::Connect => "connect",
+            TransportError::ConnectTimeout => "connect_timeout",
+            TransportError::Tls => "tls",
+            TransportError::Proxy { .. } => "proxy",
+            TransportError::NotProcessed => "not_processed",
+            TransportError::AfterRedirect => "after_redirect",
+            TransportError::Timeout => "timeout",
+            TransportError::Closed => "closed",
+            TransportError::Body => "body",
+            TransportError::Certificate => "certificate",
+            TransportError::Protocol => "protocol",
+        }
     }
 
     /// What this failure is once a redirect was followed: no failure of a later hop proves that
@@ -149,8 +178,14 @@ impl fmt::Display for TransportError {
             TransportError::Connect => "no connection could be made",
             TransportError::ConnectTimeout => "no connection could be made in time",
             TransportError::Tls => "the TLS handshake broke off",
-            TransportError::Proxy { status: Some(status) } => {
-                return write!(f, "the proxy refused the tunnel with status {}", status.as_u16());
+            TransportError::Proxy {
+                status: Some(status),
+            } => {
+                return write!(
+                    f,
+                    "the proxy refused the tunnel with status {}",
+                    status.as_u16()
+                );
             }
             TransportError::Proxy { status: None } => "the proxy refused the tunnel",
             TransportError::NotProcessed => "the server did not process the request",
@@ -169,7 +204,6 @@ impl Error for TransportError {}
 #[cfg(test)]
 mod tests {
     use super::TransportError::*;
-    use super::*;
 
     #[test]
     fn nothing_is_unsent_after_a_redirect() {

@@ -37,14 +37,20 @@ impl Wide {
     /// because 2^134 is no `u128`.
     const THOUSANDTH: Wide = {
         let (whole, rest) = ((1 << 127) / 125, (1 << 127) % 125);
-        Wide { mantissa: (whole << 7) + (rest << 7) / 125, exponent: -137 }
+        Wide {
+            mantissa: (whole << 7) + (rest << 7) / 125,
+            exponent: -137,
+        }
     };
 
     /// `value`, which is not zero.
     fn new(value: u64) -> Self {
         let value = u128::from(value);
         let shift = value.leading_zeros().min(127);
-        Wide { mantissa: value << shift, exponent: -i64::from(shift) }
+        Wide {
+            mantissa: value << shift,
+            exponent: -i64::from(shift),
+        }
     }
 
     /// The product, less at most one unit of its last place: what does not fit is cut off.
@@ -53,9 +59,15 @@ impl Wide {
         let exponent = self.exponent + other.exponent;
         // Of two mantissas in [2^127, 2^128) the product's top bit is its last or its last but one.
         if high >> 127 == 1 {
-            Wide { mantissa: high, exponent: exponent + 128 }
+            Wide {
+                mantissa: high,
+                exponent: exponent + 128,
+            }
         } else {
-            Wide { mantissa: (high << 1) | (low >> 127), exponent: exponent + 127 }
+            Wide {
+                mantissa: (high << 1) | (low >> 127),
+                exponent: exponent + 127,
+            }
         }
     }
 
@@ -96,7 +108,10 @@ mod tests {
     fn a_full_product_has_all_its_bits() {
         assert_eq!(full_product(u128::MAX, u128::MAX), (u128::MAX - 1, 1));
         assert_eq!(full_product(1 << 127, 2), (1, 0));
-        assert_eq!(full_product(u128::from(u64::MAX), 3), (0, u128::from(u64::MAX) * 3));
+        assert_eq!(
+            full_product(u128::from(u64::MAX), 3),
+            (0, u128::from(u64::MAX) * 3)
+        );
     }
 
     #[test]

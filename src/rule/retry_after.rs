@@ -74,6 +74,32 @@ pub struct RetryAfter {
 /// The standard headers that are read for a wait.
 ///
 /// The default is [`RetryAfterSource::Ignore`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use http::{HeaderMap, HeaderValue, Method, StatusCode};
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, RetryAfter, RetryAfterSource, RetryRule,
+/// };
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert("retry-after", HeaderValue::from_static("2"));
+/// headers.insert("retry-after-ms", HeaderValue::from_static("1250"));
+/// let outcome =
+///     AttemptOutcome::Response { status: StatusCode::SERVICE_UNAVAILABLE, headers: &headers };
+///
+/// let decide = |source| {
+///     let retry_after = RetryAfter { source, ..RetryAfter::default() };
+///     let rule = RetryRule { retry_after, ..RetryRule::transient() };
+///     rule.decide(&outcome, &Attempt { random: 0.5, ..Attempt::new(&Method::GET) })
+/// };
+/// let wait = |ms| Decision::Wait(Duration::from_millis(ms));
+/// assert_eq!(decide(RetryAfterSource::Ignore), wait(50)); // the backoff
+/// assert_eq!(decide(RetryAfterSource::Header), wait(2000));
+/// assert_eq!(decide(RetryAfterSource::MsThenHeader), wait(1250));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterSource {
     /// None of them.
@@ -89,6 +115,36 @@ pub enum RetryAfterSource {
 ///
 /// The wait that is compared is the one that the server asks for, before
 /// [`RetryAfter::spread`]. The default is [`RetryAfterCap::NoCap`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use http::Method;
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, RetryAfter, RetryAfterCap, RetryRule, StopReason,
+///     TransportError,
+/// };
+///
+/// let asked = Duration::from_secs(90);
+/// let attempt =
+///     Attempt { random: 0.5, server_delay: Some(asked), ..Attempt::new(&Method::GET) };
+/// let decide = |cap| {
+///     let retry_after = RetryAfter { cap, ..RetryAfter::default() };
+///     let rule = RetryRule { retry_after, ..RetryRule::transient() };
+///     rule.decide(&AttemptOutcome::Failure(TransportError::Closed), &attempt)
+/// };
+/// let minute = Duration::from_secs(60);
+/// assert_eq!(
+///     decide(RetryAfterCap::StopAbove(minute)),
+///     Decision::Stop(StopReason::RetryAfterTooLong(asked)),
+/// );
+/// assert_eq!(
+///     decide(RetryAfterCap::BackoffAbove(minute)),
+///     Decision::Wait(Duration::from_millis(50)),
+/// );
+/// assert_eq!(decide(RetryAfterCap::NoCap), Decision::Wait(asked));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterCap {
     /// Above this the send stops, with
@@ -104,6 +160,27 @@ pub enum RetryAfterCap {
 /// How the server's wait meets the backoff.
 ///
 /// The default is [`RetryAfterRole::Replace`].
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use http::Method;
+/// use reqwest_retry_rules::{
+///     Attempt, AttemptOutcome, Decision, RetryAfter, RetryAfterRole, RetryRule, TransportError,
+/// };
+///
+/// let asked = Some(Duration::from_millis(10));
+/// let attempt = Attempt { random: 0.5, server_delay: asked, ..Attempt::new(&Method::GET) };
+/// let decide = |role| {
+///     let retry_after = RetryAfter { role, ..RetryAfter::default() };
+///     let rule = RetryRule { retry_after, ..RetryRule::transient() };
+///     rule.decide(&AttemptOutcome::Failure(TransportError::Closed), &attempt)
+/// };
+/// // The backoff would be 50 ms.
+/// assert_eq!(decide(RetryAfterRole::Replace), Decision::Wait(Duration::from_millis(10)));
+/// assert_eq!(decide(RetryAfterRole::Floor), Decision::Wait(Duration::from_millis(50)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RetryAfterRole {
     /// The server's wait is the wait.
@@ -143,6 +220,21 @@ pub struct WaitHeader {
 impl WaitHeader {
     /// The wait that its first value asks for; `None` where it is absent, cannot be read, or
     /// names a moment while `now` is unknown.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::{HeaderMap, HeaderName, HeaderValue};
+    /// use reqwest_retry_rules::{WaitFormat, WaitHeader};
+    ///
+    /// let name = HeaderName::from_static("x-backoff");
+    /// let header = WaitHeader { name, format: WaitFormat::Millis };
+    /// let mut headers = HeaderMap::new();
+    /// assert_eq!(header.read(&headers, None), None);
+    /// headers.insert("x-backoff", HeaderValue::from_static("1500"));
+    /// assert_eq!(header.read(&headers, None), Some(Duration::from_millis(1500)));
+    /// ```
     pub fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
         self.format.parse(text(headers, &self.name)?, now)
     }
@@ -150,13 +242,15 @@ impl WaitHeader {
 
 impl RetryAfter {
     /// The wait that a response with these headers asks for.
+    #[inline]
     pub(super) fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
-        self.headers.iter().find_map(|header| header.read(headers, now)).or_else(|| {
-            match self.source {
+        self.headers
+            .iter()
+            .find_map(|header| header.read(headers, now))
+            .or_else(|| match self.source {
                 RetryAfterSource::Ignore => None,
                 RetryAfterSource::Header => parse_retry_after(text(headers, &RETRY_AFTER)?, now),
                 RetryAfterSource::MsThenHeader => retry_after_ms(headers, now),
-            }
-        })
+            })
     }
 }

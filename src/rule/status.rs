@@ -22,7 +22,10 @@ use super::Methods;
 ///     max_retries: 3,
 ///     statuses: vec![
 ///         StatusRule { statuses: vec![StatusMatch::Code(501)], methods: Methods::Never },
-///         StatusRule { statuses: vec![StatusMatch::Range(500, 599)], methods: Methods::Idempotent },
+///         StatusRule {
+///             statuses: vec![StatusMatch::Range(500, 599)],
+///             methods: Methods::Idempotent,
+///         },
 ///     ],
 ///     ..RetryRule::never()
 /// };

@@ -72,6 +72,35 @@ impl StopReason {
     }
 }
 
+impl StopReason {
+    /// A short name that stays the same, for metrics and logs: without the wait, in snake case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::StopReason;
+    ///
+    /// let reason = StopReason::RetryAfterTooLong(Duration::from_secs(90));
+    /// assert_eq!(reason.name(), "retry_after_too_long");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            StopReason::Exhausted => "exhausted",
+            StopReason::NotReplayable => "not_replayable",
+            StopReason::ServerSaidNo => "server_said_no",
+            StopReason::NotRetryable => "not_retryable",
+            StopReason::MethodNotAllowed => "method_not_allowed",
+            StopReason::RetryAfterTooLong(_) => "retry_after_too_long",
+            StopReason::HardLimit(_) => "hard_limit",
+            StopReason::SoftLimit => "soft_limit",
+            StopReason::Budget(_) => "budget",
+            StopReason::Throttled => "throttled",
+            StopReason::TotalTimeout => "total_timeout",
+        }
+    }
+}
+
 impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -79,9 +108,12 @@ impl fmt::Display for StopReason {
             StopReason::NotReplayable => "the request cannot be sent again",
             StopReason::ServerSaidNo => "the server asks not to retry",
             StopReason::NotRetryable => "the rule does not retry this",
-            StopReason::MethodNotAllowed => "the rule does not retry this for this method",
+            StopReason::MethodNotAllowed => "the rule retries this, but not for this method",
             StopReason::RetryAfterTooLong(asked) => {
-                return write!(f, "the server asks for a wait of {asked:?}, which is above the cap");
+                return write!(
+                    f,
+                    "the server asks for a wait of {asked:?}, which is above the cap"
+                );
             }
             StopReason::HardLimit(wait) => {
                 return write!(f, "a wait of {wait:?} would reach the hard limit");

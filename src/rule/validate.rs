@@ -57,6 +57,24 @@ impl Error for InvalidRule {}
 /// One fault of a [`RetryRule`]: a field, what it holds and what it should hold.
 ///
 /// Fields are named as in a configuration, so a duration's name ends in `_ms`.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::{Methods, RetryRule, StatusMatch, StatusRule};
+///
+/// let statuses = vec![StatusMatch::Code(429), StatusMatch::Code(42)];
+/// let statuses = vec![StatusRule { statuses, methods: Methods::Any }];
+/// let invalid = RetryRule { statuses, ..RetryRule::never() }.validate().unwrap_err();
+/// let fault = &invalid.faults()[0];
+/// assert_eq!(fault.field(), "statuses[0].statuses[1]");
+/// assert_eq!(fault.found(), "42");
+/// assert_eq!(fault.expected(), "statuses from 100 to 999");
+/// assert_eq!(
+///     fault.to_string(),
+///     "`statuses[0].statuses[1]` is 42, expected statuses from 100 to 999",
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleFault {
     field: String,
@@ -83,7 +101,11 @@ impl RuleFault {
 
 impl fmt::Display for RuleFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is {}, expected {}", self.field, self.found, self.expected)
+        write!(
+            f,
+            "`{}` is {}, expected {}",
+            self.field, self.found, self.expected
+        )
     }
 }
 
@@ -97,7 +119,8 @@ impl RetryRule {
     ///
     /// - a status outside 100 to 999, alone or at either end of a range;
     /// - a range whose first status is above its last;
-    /// - retries with a backoff whose `base` is zero and whose `max` is not: it would never wait;
+    /// - retries with a backoff of which one of `base` and `max` is zero and the other is not: it
+    ///   would never wait;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -119,14 +142,22 @@ impl RetryRule {
         let mut faults = Vec::new();
         for (at, rule) in self.statuses.iter().enumerate() {
             for (index, status) in rule.statuses.iter().enumerate() {
-                check_status(status, &format!("statuses[{at}].statuses[{index}]"), &mut faults);
+                check_status(
+                    status,
+                    &format!("statuses[{at}].statuses[{index}]"),
+                    &mut faults,
+                );
             }
         }
         if self.max_retries > 0 {
             check_backoff(&self.backoff, &mut faults);
         }
         check_limits(&self.limits, &mut faults);
-        if faults.is_empty() { Ok(()) } else { Err(InvalidRule { faults }) }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(InvalidRule { faults })
+        }
     }
 }
 
@@ -136,7 +167,11 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
         StatusMatch::Range(first, last) => (first, last, format!("{first}-{last}")),
     };
     let mut fault = |expected| {
-        faults.push(RuleFault { field: field.to_owned(), found: found.clone(), expected });
+        faults.push(RuleFault {
+            field: field.to_owned(),
+            found: found.clone(),
+            expected,
+        });
     };
     let statuses = 100..=999;
     if !statuses.contains(&first) || !statuses.contains(&last) {
@@ -148,13 +183,22 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
 }
 
 fn check_backoff(backoff: &Backoff, faults: &mut Vec<RuleFault>) {
-    if whole_ms(backoff.base) == 0 && whole_ms(backoff.max) != 0 {
-        faults.push(RuleFault {
-            field: "backoff.base_ms".to_owned(),
-            found: "0".to_owned(),
-            expected: "1 or more where there are retries and `backoff.max_ms` is not 0",
-        });
-    }
+    let (field, expected) = match (whole_ms(backoff.base), whole_ms(backoff.max)) {
+        (0, 1..) => (
+            "backoff.base_ms",
+            "1 or more where there are retries and `backoff.max_ms` is not 0",
+        ),
+        (1.., 0) => (
+            "backoff.max_ms",
+            "1 or more where there are retries and `backoff.base_ms` is not 0",
+        ),
+        _ => return,
+    };
+    faults.push(RuleFault {
+        field: field.to_owned(),
+        found: "0".to_owned(),
+        expected,
+    });
 }
 
 fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
@@ -163,12 +207,161 @@ fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
     };
     let mut fault = |expected| {
         let field = "limits.hard_elapsed_ms".to_owned();
-        faults.push(RuleFault { field, found: hard.to_string(), expected });
+        faults.push(RuleFault {
+            field,
+            found: hard.to_string(),
+            expected,
+        });
     };
     if hard == 0 {
         fault("1 or more, or no limit");
     }
-    if limits.soft_elapsed.is_some_and(|soft| hard < whole_ms(soft)) {
+    if limits
+        .soft_elapsed
+        .is_some_and(|soft| hard < whole_ms(soft))
+    {
         fault("no less than `limits.soft_elapsed_ms`");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rule::{Methods, StatusRule};
+
+    /// The rule's faults, each as it is shown.
+    #[track_caller]
+    fn faults(rule: &RetryRule, expected: &[&str]) {
+        let faults = rule
+            .validate()
+            .map_or_else(|invalid| invalid.faults, |()| Vec::new());
+        assert_eq!(
+            faults.iter().map(RuleFault::to_string).collect::<Vec<_>>(),
+            expected
+        );
+    }
+
+    fn status(status: StatusMatch) -> RetryRule {
+        let statuses = vec![StatusRule {
+            statuses: vec![status],
+            methods: Methods::Any,
+        }];
+        RetryRule {
+            statuses,
+            ..RetryRule::never()
+        }
+    }
+
+    fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    fn limits(soft_elapsed: Option<Duration>, hard_elapsed: Option<Duration>) -> RetryRule {
+        let limits = Limits {
+            soft_elapsed,
+            hard_elapsed,
+            ..Limits::default()
+        };
+        RetryRule {
+            limits,
+            ..RetryRule::never()
+        }
+    }
+
+    fn backoff(max_retries: u32, base: Duration, max: Duration) -> RetryRule {
+        let backoff = Backoff {
+            base,
+            max,
+            ..Backoff::default()
+        };
+        RetryRule {
+            max_retries,
+            backoff,
+            ..RetryRule::never()
+        }
+    }
+
+    #[test]
+    fn the_presets_are_valid() {
+        faults(&RetryRule::never(), &[]);
+        faults(&RetryRule::transient(), &[]);
+    }
+
+    #[test]
+    fn a_status_is_100_to_999() {
+        let fault = |found: &str| {
+            format!("`statuses[0].statuses[0]` is {found}, expected statuses from 100 to 999")
+        };
+        faults(&status(StatusMatch::Code(99)), &[&fault("99")]);
+        faults(&status(StatusMatch::Code(100)), &[]);
+        faults(&status(StatusMatch::Code(999)), &[]);
+        faults(&status(StatusMatch::Code(1000)), &[&fault("1000")]);
+        faults(&status(StatusMatch::Range(99, 1000)), &[&fault("99-1000")]);
+        faults(
+            &status(StatusMatch::Range(100, 1000)),
+            &[&fault("100-1000")],
+        );
+        faults(&status(StatusMatch::Range(100, 999)), &[]);
+    }
+
+    #[test]
+    fn a_range_does_not_run_backwards() {
+        let backwards = "`statuses[0].statuses[0]` is 500-499, expected the lower status first";
+        faults(&status(StatusMatch::Range(500, 499)), &[backwards]);
+        faults(&status(StatusMatch::Range(500, 500)), &[]);
+    }
+
+    #[test]
+    fn a_base_is_not_zero_where_there_are_retries_and_a_maximum() {
+        let (zero, second) = (Duration::ZERO, Duration::from_secs(1));
+        let fault = "`backoff.base_ms` is 0, expected 1 or more where there are retries and \
+                     `backoff.max_ms` is not 0";
+        faults(&backoff(1, zero, second), &[fault]);
+        // Less than a millisecond is none.
+        faults(&backoff(1, Duration::from_micros(999), second), &[fault]);
+        faults(&backoff(1, Duration::from_millis(1), second), &[]);
+        faults(&backoff(0, zero, second), &[]);
+        faults(&backoff(1, zero, zero), &[]);
+    }
+
+    #[test]
+    fn a_hard_limit_is_neither_zero_nor_below_the_soft_limit() {
+        let zero = "`limits.hard_elapsed_ms` is 0, expected 1 or more, or no limit";
+        let below = "expected no less than `limits.soft_elapsed_ms`";
+        faults(&limits(None, ms(0)), &[zero]);
+        faults(&limits(None, ms(1)), &[]);
+        faults(
+            &limits(ms(2), ms(1)),
+            &[&format!("`limits.hard_elapsed_ms` is 1, {below}")],
+        );
+        faults(&limits(ms(1), ms(1)), &[]);
+        faults(&limits(ms(0), None), &[]);
+        faults(
+            &limits(ms(1), ms(0)),
+            &[zero, &format!("`limits.hard_elapsed_ms` is 0, {below}")],
+        );
+    }
+
+    #[test]
+    fn every_fault_is_named_at_once() {
+        let rule = RetryRule {
+            statuses: vec![StatusRule {
+                statuses: vec![StatusMatch::Code(429), StatusMatch::Range(1000, 42)],
+                methods: Methods::Never,
+            }],
+            limits: limits(ms(5), ms(3)).limits,
+            ..backoff(1, Duration::ZERO, Duration::MAX)
+        };
+        assert_eq!(
+            rule.validate().unwrap_err().to_string(),
+            "invalid retry rule: \
+             `statuses[0].statuses[1]` is 1000-42, expected statuses from 100 to 999; \
+             `statuses[0].statuses[1]` is 1000-42, expected the lower status first; \
+             `backoff.base_ms` is 0, expected 1 or more where there are retries and \
+             `backoff.max_ms` is not 0; \
+             `limits.hard_elapsed_ms` is 3, expected no less than `limits.soft_elapsed_ms`",
+        );
     }
 }

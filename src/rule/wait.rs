@@ -4,6 +4,8 @@ use super::millis::{floored, per_mille, sample, whole_ms};
 use super::{Attempt, AttemptOutcome, RetryAfterCap, RetryAfterRole, RetryRule, StopReason};
 
 /// Where the wait before a retry came from.
+///
+/// Under [`RetryAfterRole::Floor`] it is whichever was longer, the server where both were equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitSource {
@@ -63,7 +65,9 @@ impl RetryRule {
         attempt: &Attempt<'_>,
     ) -> Result<Option<Duration>, StopReason> {
         let zero_counts = !self.retry_after.zero_means_backoff;
-        let asked = self.asked(outcome, attempt).filter(|asked| zero_counts || !asked.is_zero());
+        let asked = self
+            .asked(outcome, attempt)
+            .filter(|asked| zero_counts || !asked.is_zero());
         let Some(asked) = asked else {
             return Ok(None);
         };
@@ -74,5 +78,162 @@ impl RetryRule {
             RetryAfterCap::BackoffAbove(cap) if asked > floored(cap) => Ok(None),
             _ => Ok(Some(asked)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+
+    use super::*;
+    use crate::rule::{
+        Backoff, RetryAfter, RetryAfterSource, TransportError, WaitFormat, WaitHeader,
+    };
+
+    /// A backoff of 500 ms, and whatever the server says.
+    fn rule(retry_after: RetryAfter) -> RetryRule {
+        let half = Duration::from_millis(500);
+        let backoff = Backoff {
+            base: half,
+            max: half,
+            ..Backoff::default()
+        };
+        RetryRule {
+            backoff,
+            retry_after,
+            ..RetryRule::never()
+        }
+    }
+
+    fn asking(ms: u64) -> Attempt<'static> {
+        let server_delay = Some(Duration::from_millis(ms));
+        Attempt {
+            server_delay,
+            ..Attempt::new(&Method::GET)
+        }
+    }
+
+    const CLOSED: AttemptOutcome<'_> = AttemptOutcome::Failure(TransportError::Closed);
+
+    #[track_caller]
+    fn planned(retry_after: RetryAfter, attempt: &Attempt<'_>, ms: u64, source: WaitSource) {
+        let expected = Ok((Duration::from_millis(ms), source));
+        assert_eq!(rule(retry_after).planned_wait(&CLOSED, attempt), expected);
+    }
+
+    #[test]
+    fn nothing_asked_is_the_backoff() {
+        let nothing = Attempt::new(&Method::GET);
+        planned(RetryAfter::default(), &nothing, 500, WaitSource::Backoff);
+    }
+
+    #[test]
+    fn what_the_server_asks_is_the_servers_even_if_it_is_zero() {
+        planned(RetryAfter::default(), &asking(70), 70, WaitSource::Server);
+        planned(RetryAfter::default(), &asking(0), 0, WaitSource::Server);
+    }
+
+    #[test]
+    fn a_zero_that_means_the_backoff_is_the_backoffs() {
+        let retry_after = RetryAfter {
+            zero_means_backoff: true,
+            ..RetryAfter::default()
+        };
+        planned(retry_after.clone(), &asking(0), 500, WaitSource::Backoff);
+        planned(retry_after, &asking(1), 1, WaitSource::Server);
+    }
+
+    #[test]
+    fn under_floor_the_longer_wait_says_where_it_came_from() {
+        let floor = RetryAfter {
+            role: RetryAfterRole::Floor,
+            ..RetryAfter::default()
+        };
+        planned(floor.clone(), &asking(499), 500, WaitSource::Backoff);
+        planned(floor.clone(), &asking(500), 500, WaitSource::Server);
+        planned(floor, &asking(501), 501, WaitSource::Server);
+    }
+
+    #[test]
+    fn a_cap_stops_or_hands_over_to_the_backoff_only_above_it() {
+        // The cap is whole milliseconds too.
+        let cap = Duration::from_micros(1999);
+        let stop = RetryAfter {
+            cap: RetryAfterCap::StopAbove(cap),
+            ..RetryAfter::default()
+        };
+        planned(stop.clone(), &asking(1), 1, WaitSource::Server);
+        assert_eq!(
+            rule(stop).planned_wait(&CLOSED, &asking(2)),
+            Err(StopReason::RetryAfterTooLong(Duration::from_millis(2))),
+        );
+        let give = RetryAfter {
+            cap: RetryAfterCap::BackoffAbove(cap),
+            ..RetryAfter::default()
+        };
+        planned(give.clone(), &asking(1), 1, WaitSource::Server);
+        planned(give, &asking(2), 500, WaitSource::Backoff);
+    }
+
+    #[test]
+    fn the_spread_comes_on_top_of_the_cap() {
+        let retry_after = RetryAfter {
+            cap: RetryAfterCap::StopAbove(Duration::from_millis(1000)),
+            spread: 500,
+            ..RetryAfter::default()
+        };
+        let attempt = Attempt {
+            random: 0.5,
+            ..asking(1000)
+        };
+        planned(retry_after, &attempt, 1250, WaitSource::Server);
+    }
+
+    #[test]
+    fn a_wait_that_is_too_long_to_count_saturates() {
+        let retry_after = RetryAfter {
+            spread: u32::MAX,
+            ..RetryAfter::default()
+        };
+        let server_delay = Some(Duration::MAX);
+        let attempt = Attempt {
+            random: 0.5,
+            server_delay,
+            ..Attempt::new(&Method::GET)
+        };
+        planned(retry_after, &attempt, u64::MAX, WaitSource::Server);
+    }
+
+    #[test]
+    fn what_is_asked_is_read_from_the_nearest() {
+        let header = HeaderName::from_static("x-wait");
+        let rule = rule(RetryAfter {
+            headers: vec![WaitHeader {
+                name: header.clone(),
+                format: WaitFormat::Millis,
+            }],
+            source: RetryAfterSource::Header,
+            spread: 1000,
+            ..RetryAfter::default()
+        });
+        let mut headers = HeaderMap::new();
+        let asked = |headers: &HeaderMap, attempt: &Attempt<'_>| {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            rule.asked(&AttemptOutcome::Response { status, headers }, attempt)
+        };
+        let nobody = Attempt {
+            random: 0.9,
+            ..Attempt::new(&Method::GET)
+        };
+        assert_eq!(asked(&headers, &nobody), None);
+        headers.insert("retry-after", HeaderValue::from_static("3"));
+        assert_eq!(asked(&headers, &nobody), Some(Duration::from_secs(3)));
+        headers.insert(header, HeaderValue::from_static("250"));
+        assert_eq!(asked(&headers, &nobody), Some(Duration::from_millis(250)));
+        assert_eq!(
+            asked(&headers, &asking(70)),
+            Some(Duration::from_millis(70))
+        );
+        assert_eq!(rule.asked(&CLOSED, &nobody), None);
     }
 }

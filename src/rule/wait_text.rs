@@ -11,7 +11,30 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// How the value of a [`WaitHeader`](crate::WaitHeader) is read.
 ///
-/// Numbers are decimals as in [`parse_retry_after`], a moment that has passed is a wait of zero.
+/// Numbers are decimals as in [`parse_retry_after`], a moment that has passed is a wait of zero,
+/// and one that comes without the time of day to compare it with counts as absent.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use http::{HeaderMap, HeaderName, HeaderValue};
+/// use reqwest_retry_rules::{WaitFormat, WaitHeader};
+///
+/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_775);
+/// let read = |format, value| {
+///     let name = HeaderName::from_static("x-reset");
+///     let headers = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))]);
+///     WaitHeader { name, format }.read(&headers, Some(now)).map(|wait| wait.as_millis())
+/// };
+/// assert_eq!(read(WaitFormat::Seconds, "2"), Some(2000));
+/// assert_eq!(read(WaitFormat::Millis, "2"), Some(2));
+/// assert_eq!(read(WaitFormat::UnixSeconds, "784111777"), Some(2000));
+/// assert_eq!(read(WaitFormat::UnixMillis, "784111775002"), Some(2));
+/// assert_eq!(read(WaitFormat::HttpDate, "Sun, 06 Nov 1994 08:49:37 GMT"), Some(2000));
+/// assert_eq!(read(WaitFormat::UnixSeconds, "2"), Some(0)); // long ago
+/// assert_eq!(read(WaitFormat::Seconds, "soon"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFormat {
     /// Seconds to wait.
@@ -98,6 +121,7 @@ pub fn parse_retry_after(value: &str, now: Option<SystemTime>) -> Option<Duratio
 /// headers.insert("retry-after-ms", HeaderValue::from_static("-1"));
 /// assert_eq!(retry_after_ms(&headers, None), Some(Duration::from_secs(2)));
 /// ```
+#[inline]
 pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
     text(headers, &RETRY_AFTER_MS)
         .and_then(|value| millis(trimmed(value)))
@@ -105,18 +129,21 @@ pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Du
 }
 
 /// The first value of a header, where it is visible ASCII.
+#[inline]
 pub(super) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name)?.to_str().ok()
 }
 
 /// `value` without the white space that HTTP knows; `str::trim` would take more.
 fn trimmed(value: &str) -> &str {
-    value.trim_matches([' ', '\t', '\r', '\n'])
+    value.trim_matches(|each| matches!(each, ' ' | '\t' | '\r' | '\n'))
 }
 
 fn seconds(value: &str) -> Option<Duration> {
     let (whole, thousandths) = decimal(value)?;
-    Some(Duration::from_millis(whole.saturating_mul(1000).saturating_add(thousandths)))
+    Some(Duration::from_millis(
+        whole.saturating_mul(1000).saturating_add(thousandths),
+    ))
 }
 
 fn millis(value: &str) -> Option<Duration> {
@@ -130,7 +157,10 @@ fn decimal(value: &str) -> Option<(u64, u64)> {
     };
     digits(fraction)?;
     let thousandths = fraction.bytes().map(digit).chain([0, 0]).take(3);
-    Some((digits(whole)?, thousandths.fold(0, |sum, digit| sum * 10 + digit)))
+    Some((
+        digits(whole)?,
+        thousandths.fold(0, |sum, digit| sum * 10 + digit),
+    ))
 }
 
 /// The number that one or more digits make, `u64::MAX` where it is larger.
@@ -149,17 +179,20 @@ fn digit(byte: u8) -> u64 {
 
 fn until_unix(moment: Duration, now: SystemTime) -> Duration {
     // Where the clock cannot hold the moment, it is as far off as can be.
-    SystemTime::UNIX_EPOCH.checked_add(moment).map_or(moment, |moment| until(moment, now))
+    SystemTime::UNIX_EPOCH
+        .checked_add(moment)
+        .map_or(moment, |moment| until(moment, now))
 }
 
 fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
     // `httpdate` would trim white space that is none in HTTP.
-    let bare = value.starts_with(|first: char| first.is_ascii_alphabetic())
-        && value.ends_with(|last: char| last.is_ascii_alphanumeric());
-    if !bare {
-        return None;
+    match value.as_bytes() {
+        [first, .., last] if first.is_ascii_alphabetic() && last.is_ascii_alphanumeric() => {}
+        _ => return None,
     }
-    let moment = httpdate::parse_http_date(value).ok().or_else(|| leap_second(value))?;
+    let moment = httpdate::parse_http_date(value)
+        .ok()
+        .or_else(|| leap_second(value))?;
     Some(until(moment, now))
 }
 
@@ -170,7 +203,11 @@ fn leap_second(value: &str) -> Option<SystemTime> {
     let date = date.get_mut(..value.len())?;
     date.copy_from_slice(value.as_bytes());
 
-    let behind = if value.ends_with("GMT") { " GMT".len() } else { " 1994".len() };
+    let behind = if value.ends_with("GMT") {
+        " GMT".len()
+    } else {
+        " 1994".len()
+    };
     let end = value.len().checked_sub(behind)?;
     let second = date.get_mut(end.checked_sub(2)?..end)?;
     if second != b"60" {

@@ -1,16 +1,23 @@
 //! How many retries an origin is given.
 
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Url;
-use tower::retry::budget::{Budget, TpsBudget};
+use tower::retry::budget::Budget;
 
-use self::origins::{Key, Origins, Slot, WHOLE};
+use self::key::Key;
+use self::origins::Origins;
+use self::slot::Slot;
+use self::terms::{Terms, WHOLE};
 
+pub use self::terms::InvalidBudget;
+
+mod key;
 mod origins;
+mod slot;
+mod terms;
 
 /// Limits the retries of each origin to a share of its successful traffic plus a small reserve.
 ///
@@ -30,12 +37,16 @@ mod origins;
 /// Each origin (scheme, host and port, the scheme's own port where the URL names none) has a
 /// budget to itself, so a sick one does not use up what a healthy one may need. A request that
 /// ends well, and could have been retried, pays in; a retry takes out what `1000 / ratio` such
-/// requests paid. What was paid in is lost after `window`, unless a retry took it.
+/// requests paid.
 ///
 /// The reserve is what an origin may spend without having earned it: `reserve_per_second` for
 /// every whole second of `window`, to be had all at once. It comes back window by window, not
-/// second by second: each retry paid from it is given back when it is one `window` old, and up to
-/// a tenth of a `window` later.
+/// second by second.
+///
+/// A payment or a retry is forgotten when it is one `window` old, or not quite: tower counts in
+/// tenths of a `window` and rounds the time between two of them up, so it is from half a `window`
+/// (under steady traffic) to a tenth more than one. In a long outage an origin is thus sent up to
+/// twice its `reserve_per_second`.
 ///
 /// A caller who sends one request after another is hardly limited: it would have to make ten
 /// retries a second to use up the default reserve. The budget is there for crowds.
@@ -48,8 +59,8 @@ mod origins;
 /// # What is remembered
 ///
 /// Clones share one memory, and so do the policies and clients that hold them. An origin that was
-/// left alone for two windows is forgotten, which loses nothing, as all that it paid and took is
-/// older than the window by then. No more than 1024 origins are remembered; where more than that
+/// left alone for two windows is forgotten, which loses nothing: by then, all that it paid and
+/// took would be forgotten anyway. No more than 1024 origins are remembered; where more than that
 /// are in use, those that were left alone the longest are forgotten early, and start over with a
 /// full reserve when they are seen again.
 ///
@@ -76,17 +87,9 @@ struct Shared {
     ///
     /// Parts are added up here. The budgets see whole deposits only, which spares most answers
     /// the clock and the lock of tower's budget, and keeps a ratio such as 300 exact where tower
-    /// would round it to one retry for three answers.
+    /// would round it to one retry for three answers. What is left over waits for the next answer.
     share: u32,
     origins: Origins,
-}
-
-/// What [`RetryBudget::new`] was given.
-#[derive(Clone, Copy)]
-struct Terms {
-    window: Duration,
-    reserve_per_second: u32,
-    ratio: u32,
 }
 
 impl RetryBudget {
@@ -140,9 +143,9 @@ impl RetryBudget {
     /// forgotten and its budget dropped, so a budget with a longer memory keeps it outside, behind
     /// an [`Arc`] for instance.
     ///
-    /// `make` and the budgets are called while nothing is locked: they may be slow and they may
-    /// panic, which ends the send that asked and leaves all else as it was. A `make` that panicked
-    /// is called again by whoever asks next.
+    /// `make` and the budgets may be slow, and they may panic: that holds up or ends the send that
+    /// asked and leaves all else as it was. While a budget is made, who asks for the same origin
+    /// waits for it; a `make` that panicked is called again by whoever asks next.
     ///
     /// # Examples
     ///
@@ -246,82 +249,246 @@ impl fmt::Debug for RetryBudget {
     }
 }
 
-impl Terms {
-    const DEFAULT: Terms = Terms {
-        window: Duration::from_secs(10),
-        reserve_per_second: 10,
-        ratio: 200,
-    };
+#[cfg(test)]
+mod tests {
+    use tower::retry::budget::TpsBudget;
 
-    /// Refuses what `TpsBudget::new` would panic on.
-    fn check(self) -> Result<(), InvalidBudget> {
-        let windows = Duration::from_secs(1)..=Duration::from_secs(60);
-        let faults = InvalidBudget {
-            window: (!windows.contains(&self.window)).then_some(self.window),
-            reserve_per_second: (self.reserve_per_second >= i32::MAX.unsigned_abs())
-                .then_some(self.reserve_per_second),
-            ratio: (self.ratio > 1000 * WHOLE).then_some(self.ratio),
+    use super::*;
+
+    #[track_caller]
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    fn seconds(seconds: f64) -> Duration {
+        Duration::from_secs_f64(seconds)
+    }
+
+    fn budget(window: f64, reserve_per_second: u32, ratio: u32) -> RetryBudget {
+        RetryBudget::new(seconds(window), reserve_per_second, ratio).unwrap()
+    }
+
+    /// Withdraws until nothing is left, and says how much there was.
+    fn spend(budget: &RetryBudget, url: &Url) -> usize {
+        (0..10_000).take_while(|_| budget.withdraw(url)).count()
+    }
+
+    fn deposit(budget: &RetryBudget, url: &Url, times: usize) {
+        (0..times).for_each(|_| budget.deposit(url));
+    }
+
+    async fn wait(time: f64) {
+        tokio::time::advance(seconds(time)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_fresh_origin_may_be_sent_a_hundred_retries_at_once() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        assert_eq!(spend(&budget, &a), 100);
+        assert_eq!(spend(&budget, &a), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn five_answers_earn_a_retry_and_four_do_not() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        spend(&budget, &a);
+        deposit(&budget, &a, 4);
+        assert_eq!(spend(&budget, &a), 0);
+        deposit(&budget, &a, 1);
+        assert_eq!(spend(&budget, &a), 1);
+        deposit(&budget, &a, 100);
+        assert_eq!(spend(&budget, &a), 20);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_before_the_first_failure_count() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        deposit(&budget, &a, 1000);
+        assert_eq!(spend(&budget, &a), 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ratio_of_thousandths_is_exact_up_to_one_retry_an_answer() {
+        for (ratio, answers, retries) in [
+            (0, 1000, 0),
+            (1, 999, 0),
+            (1, 1000, 1),
+            (300, 3, 0),
+            (300, 4, 1),
+            (300, 10, 3),
+            (300, 1000, 300),
+            (300, 1010, 303),
+            (999, 1, 0),
+            (999, 1000, 999),
+            (1000, 7, 7),
+            (2000, 3, 6),
+            (3000, 1000, 3003),
+            (600_000, 1, 1000),
+            (1_000_000, 2, 2000),
+        ] {
+            let (budget, a) = (budget(10.0, 0, ratio), url("https://a.test/"));
+            deposit(&budget, &a, answers);
+            let found = spend(&budget, &a);
+            assert_eq!(found, retries, "ratio {ratio}, {answers} answers");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reserve_is_for_each_whole_second_of_the_window() {
+        for (window, reserve, retries) in [
+            (1.0, 0, 0),
+            (1.0, 3, 3),
+            (1.999, 3, 3),
+            (2.0, 3, 6),
+            (60.0, 100, 6000),
+        ] {
+            for ratio in [0, 200, 1000, 2500] {
+                let (budget, a) = (budget(window, reserve, ratio), url("https://a.test/"));
+                let found = spend(&budget, &a);
+                assert_eq!(found, retries, "{window} s, {reserve} a second, {ratio}");
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_reserve_comes_back_as_the_window_slides() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        (0..60).for_each(|_| assert!(budget.withdraw(&a)));
+        wait(5.0).await;
+        assert_eq!(spend(&budget, &a), 40);
+        let mut found = Vec::new();
+        for second in 6..=20 {
+            wait(1.0).await;
+            match spend(&budget, &a) {
+                0 => {}
+                back => found.push((second, back)),
+            }
+        }
+        assert_eq!(found, [(11, 60), (16, 40)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn under_steady_traffic_the_reserve_comes_back_after_half_a_window() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        assert_eq!(spend(&budget, &a), 100);
+        let mut milliseconds = 0;
+        while !budget.withdraw(&a) {
+            wait(0.007).await;
+            milliseconds += 7;
+        }
+        // Seven does not divide a thousand, so every second is taken for two.
+        assert_eq!(milliseconds, 6006);
+        assert_eq!(spend(&budget, &a), 99);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_are_forgotten_as_the_window_slides() {
+        for (pause, retries) in [(9.0, 10), (11.001, 0)] {
+            let (budget, a) = (budget(10.0, 0, 1000), url("https://a.test/"));
+            deposit(&budget, &a, 10);
+            wait(pause).await;
+            assert_eq!(spend(&budget, &a), retries, "after {pause} s");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sick_origin_leaves_the_others_alone() {
+        let budget = RetryBudget::default();
+        let others = [
+            "https://b.test/",
+            "https://a.test.b.test/",
+            "https://www.a.test/",
+            "https://a.test:444/",
+            "https://a.test:80/",
+            "http://a.test/",
+            "http://a.test:443/",
+            "https://127.0.0.1/",
+            "https://[::1]/",
+        ];
+        assert_eq!(spend(&budget, &url("https://a.test/")), 100);
+        for other in others {
+            assert_eq!(spend(&budget, &url(other)), 100, "{other}");
+        }
+        assert_eq!(budget.origins(), 1 + others.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nothing_but_scheme_host_and_port_makes_an_origin() {
+        let budget = RetryBudget::default();
+        assert_eq!(spend(&budget, &url("https://a.test/")), 100);
+        for same in [
+            "https://a.test:443/",
+            "https://A.TEST/",
+            "https://a.test/path?query#fragment",
+            "https://user:secret@a.test/",
+        ] {
+            assert_eq!(spend(&budget, &url(same)), 0, "{same}");
+        }
+        assert_eq!(budget.origins(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_url_without_host_or_port_has_a_budget_too() {
+        let budget = RetryBudget::default();
+        assert_eq!(spend(&budget, &url("data:,a")), 100);
+        assert_eq!(spend(&budget, &url("unknown://a.test/")), 100);
+        assert_eq!(budget.origins(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clones_share_and_others_do_not() {
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        assert_eq!(spend(&budget.clone(), &a), 100);
+        assert_eq!(spend(&budget, &a), 0);
+        assert_eq!(spend(&RetryBudget::default(), &a), 100);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ratio_of_zero_remembers_no_origin_for_its_answers() {
+        let (budget, a) = (budget(10.0, 1, 0), url("https://a.test/"));
+        deposit(&budget, &a, 1000);
+        assert_eq!(budget.origins(), 0);
+        assert_eq!(spend(&budget, &a), 10);
+        assert_eq!(budget.origins(), 1);
+    }
+
+    #[test]
+    fn it_works_outside_of_a_runtime() {
+        let (budget, a) = (budget(60.0, 1, 1000), url("https://a.test/"));
+        deposit(&budget, &a, 5);
+        assert_eq!(spend(&budget, &a), 65);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_does_no_harm() {
+        let later = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        let (budget, a) = (RetryBudget::default(), url("https://a.test/"));
+        later.block_on(async {
+            wait(15.0).await;
+            assert_eq!(spend(&budget, &a), 100);
+        });
+        assert_eq!(spend(&budget, &a), 0);
+        deposit(&budget, &a, 5);
+        assert_eq!(spend(&budget, &a), 1);
+    }
+
+    #[test]
+    fn its_debug_text_says_what_it_was_given_and_names_no_host() {
+        let text = |budget: RetryBudget| {
+            budget.withdraw(&url("https://secret.test/"));
+            format!("{budget:?}")
         };
-        if faults == InvalidBudget::default() {
-            Ok(())
-        } else {
-            Err(faults)
-        }
-    }
-
-    /// The budget of one origin, which is paid in whole deposits.
-    fn budget(self) -> TpsBudget {
-        // Below 1000 the parts are added up before they come here, so a deposit is a retry. The
-        // ratio has 20 bits at most and is exact in an `f32`.
-        let per_deposit = self.ratio.max(WHOLE) as f32 / WHOLE as f32;
-        TpsBudget::new(self.window, self.reserve_per_second, per_deposit)
+        assert_eq!(
+            text(RetryBudget::default()),
+            "RetryBudget { window: 10s, reserve_per_second: 10, ratio: 200, origins: 1 }",
+        );
+        assert_eq!(
+            text(RetryBudget::from_maker(TpsBudget::default)),
+            "RetryBudget { origins: 1 }",
+        );
     }
 }
-
-/// What was wrong with the values given to [`RetryBudget::new`].
-///
-/// Its text names each value that was out of range, what it was, and what was expected.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use reqwest_retry_rules::RetryBudget;
-///
-/// let error = RetryBudget::new(Duration::from_millis(1), 10, 1_000_001).unwrap_err();
-/// assert_eq!(
-///     error.to_string(),
-///     "invalid retry budget: window is 1ms, expected 1s to 60s; \
-///      ratio is 1000001, expected at most 1000000",
-/// );
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct InvalidBudget {
-    window: Option<Duration>,
-    reserve_per_second: Option<u32>,
-    ratio: Option<u32>,
-}
-
-impl fmt::Display for InvalidBudget {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut between = "invalid retry budget: ";
-        let mut fault = |text: fmt::Arguments<'_>| {
-            write!(f, "{between}{text}")?;
-            between = "; ";
-            Ok(())
-        };
-        if let Some(found) = self.window {
-            fault(format_args!("window is {found:?}, expected 1s to 60s"))?;
-        }
-        if let Some(found) = self.reserve_per_second {
-            let expected = "expected at most 2147483646";
-            fault(format_args!("reserve_per_second is {found}, {expected}"))?;
-        }
-        if let Some(found) = self.ratio {
-            fault(format_args!("ratio is {found}, expected at most 1000000"))?;
-        }
-        Ok(())
-    }
-}
-
-impl Error for InvalidBudget {}

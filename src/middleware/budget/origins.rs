@@ -1,17 +1,15 @@
-//! The origins that are remembered, and the budget of each.
+//! The origins that are remembered.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LockResult, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use reqwest::Url;
 use tokio::time::Instant;
 use tower::retry::budget::Budget;
 
+use super::key::Key;
+use super::slot::{AnyBudget, Second, Slot, whole_seconds};
 use crate::middleware::clock;
-
-/// One retry per answer, in thousandths.
-pub(super) const WHOLE: u32 = 1000;
 
 /// The most origins that are remembered.
 const MOST: usize = 1024;
@@ -23,19 +21,17 @@ const FORGOTTEN_AT_ONCE: usize = MOST / 8;
 /// How many bits of a key's hash choose its bucket.
 const BUCKET_BITS: u32 = 6;
 
-type AnyBudget = Box<dyn Budget + Send + Sync>;
-
 /// The origins that are remembered.
 ///
 /// A table of short lists, each behind its own lock. Every request passes here, so finding a known
 /// origin takes one read lock, allocates nothing and reads no clock.
 ///
-/// No code of the caller's runs while a lock is held: budgets are made, asked and dropped outside,
-/// so one that panics or takes its time does not matter to the others.
+/// No code of the caller's runs while one of its locks is held: budgets are made, asked and dropped
+/// outside, so one that panics or takes its time does not matter to the others.
 pub(super) struct Origins {
     buckets: [RwLock<Vec<Entry>>; 1 << BUCKET_BITS],
-    /// Held by whoever adds or removes entries, taken before a bucket's lock, which makes [`MOST`]
-    /// exact.
+    /// Held by whoever adds or removes entries, and taken before a bucket's lock, so that no two
+    /// newcomers take the same last place.
     register: Mutex<()>,
     /// Where [`Second`]s are counted from.
     start: Instant,
@@ -45,24 +41,19 @@ pub(super) struct Origins {
     make: Box<dyn Fn() -> AnyBudget + Send + Sync>,
 }
 
-/// Whole seconds of 136 years.
-///
-/// Coarse on purpose: a slot that is asked all the time then seldom has a new moment to note,
-/// which keeps its memory from moving between processors.
-type Second = u32;
-
 impl Origins {
-    /// None yet. An origin that is not asked for two windows counts as idle.
+    /// None yet. An origin that is not asked for two windows, to the second, counts as idle.
     pub(super) fn new<B>(window: Duration, make: impl Fn() -> B + Send + Sync + 'static) -> Self
     where
         B: Budget + Send + Sync + 'static,
     {
+        let two_windows = window.saturating_mul(2);
         Origins {
             buckets: std::array::from_fn(|_| RwLock::default()),
             register: Mutex::default(),
             start: clock::now(),
             tidied: AtomicU32::new(0),
-            idle_after: whole_seconds(window.saturating_mul(2)),
+            idle_after: whole_seconds(two_windows.saturating_add(Duration::from_millis(999))),
             make: Box::new(move || Box::new(make())),
         }
     }
@@ -94,13 +85,13 @@ impl Origins {
 
     /// The budget in `slot`, made where it was not asked before.
     pub(super) fn budget<'a>(&self, slot: &'a Slot) -> &'a (dyn Budget + Send + Sync) {
-        &**slot.budget.get_or_init(&self.make)
+        slot.budget(&self.make)
     }
 
     /// How many origins are remembered.
     pub(super) fn len(&self) -> usize {
-        let buckets = self.buckets.iter();
-        buckets.map(|bucket| unpoisoned(bucket.read()).len()).sum()
+        let _register = unpoisoned(self.register.lock());
+        self.registered()
     }
 
     /// Finds or makes the slot, with the register in hand. The entries that had to go are the
@@ -116,13 +107,18 @@ impl Origins {
         match known {
             Some(slot) if slot.touch(now, self.idle_after) => return (slot, forgotten),
             Some(_) => self.forget_one(&mut forgotten, key),
-            None if self.len() >= MOST => self.forget_longest_idle(&mut forgotten),
+            None if self.registered() >= MOST => self.forget_longest_idle(&mut forgotten),
             None => {}
         }
         let entry = Entry::new(key, now);
         let slot = Arc::clone(&entry.slot);
         unpoisoned(self.bucket(key).write()).push(entry);
         (slot, forgotten)
+    }
+
+    fn registered(&self) -> usize {
+        let buckets = self.buckets.iter();
+        buckets.map(|bucket| unpoisoned(bucket.read()).len()).sum()
     }
 
     fn is_untidy(&self, now: Second) -> bool {
@@ -136,14 +132,12 @@ impl Origins {
         }
     }
 
+    /// Makes room. A slot that is asked between the two looks stays.
     fn forget_longest_idle(&self, forgotten: &mut Vec<Entry>) {
         let mut asked = Vec::with_capacity(MOST);
         for bucket in &self.buckets {
-            asked.extend(
-                unpoisoned(bucket.read())
-                    .iter()
-                    .map(|entry| entry.slot.asked()),
-            );
+            let entries = unpoisoned(bucket.read());
+            asked.extend(entries.iter().map(|entry| entry.slot.asked()));
         }
         asked.sort_unstable();
         let Some(&latest) = asked.get(FORGOTTEN_AT_ONCE - 1) else {
@@ -176,44 +170,6 @@ impl Origins {
     }
 }
 
-/// What tells one origin from another, borrowed from a URL.
-pub(super) struct Key<'a> {
-    hash: u64,
-    scheme: &'a str,
-    host: &'a str,
-    port: Option<u16>,
-}
-
-impl<'a> Key<'a> {
-    pub(super) fn of(url: &'a Url) -> Self {
-        let host = url.host_str().unwrap_or_default();
-        let port = url.port_or_known_default();
-        Key {
-            hash: hash(host.as_bytes(), port),
-            scheme: url.scheme(),
-            host,
-            port,
-        }
-    }
-}
-
-/// Spreads hosts and ports over 64 bits.
-///
-/// Not a keyed hash, which would cost as much as all the rest of a look-up: hosts that are chosen
-/// to fall into one bucket make that list [`MOST`] entries long, and no longer.
-fn hash(host: &[u8], port: Option<u16>) -> u64 {
-    let words = host.chunks_exact(8);
-    let rest = words.remainder();
-    let start = u64::from(port.unwrap_or_default()) << 32 | host.len() as u64 & 0xffff;
-    words
-        .map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-        .chain([rest.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))])
-        .fold(start, |hash, word| {
-            let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^ mixed >> 32
-        })
-}
-
 /// One origin and its slot.
 struct Entry {
     hash: u64,
@@ -230,11 +186,7 @@ impl Entry {
             scheme: key.scheme.into(),
             host: key.host.into(),
             port: key.port,
-            slot: Arc::new(Slot {
-                answers: AtomicU32::new(0),
-                asked: AtomicU32::new(now),
-                budget: OnceLock::new(),
-            }),
+            slot: Arc::new(Slot::new(now)),
         }
     }
 
@@ -246,52 +198,354 @@ impl Entry {
     }
 }
 
-/// The budget of one origin.
-pub(super) struct Slot {
-    /// Counts round and round: only its value modulo 1000 matters.
-    answers: AtomicU32,
-    /// The [`Second`] in which it was last asked, or made.
-    asked: AtomicU32,
-    /// Made when it is first asked, so an origin that is met once costs its name alone, and
-    /// outside of every other lock.
-    budget: OnceLock<AnyBudget>,
-}
-
-impl Slot {
-    /// Counts an answer that is worth `share` thousandths of a deposit, and says whether it
-    /// completes one. Of any thousand answers in a row, `share` do.
-    pub(super) fn earns(&self, share: u32) -> bool {
-        if share >= WHOLE {
-            return true;
-        }
-        let before = self.answers.fetch_add(1, Ordering::Relaxed) % WHOLE;
-        before * share / WHOLE < (before + 1) * share / WHOLE
-    }
-
-    /// Notes that the slot is asked now; `false`, and nothing noted, where it is idle.
-    fn touch(&self, now: Second, idle_after: Second) -> bool {
-        let idle = self.is_idle(now, idle_after);
-        if !idle && self.asked() != now {
-            self.asked.store(now, Ordering::Relaxed);
-        }
-        !idle
-    }
-
-    /// Seconds are cut off, so only more of them than the limit are certain to be as long as it.
-    fn is_idle(&self, now: Second, idle_after: Second) -> bool {
-        now.saturating_sub(self.asked()) > idle_after
-    }
-
-    fn asked(&self) -> Second {
-        self.asked.load(Ordering::Relaxed)
-    }
-}
-
-fn whole_seconds(duration: Duration) -> Second {
-    Second::try_from(duration.as_secs()).unwrap_or(Second::MAX)
-}
-
 /// A lock as it was left. No panic can happen while one is held, so it was left in order.
 fn unpoisoned<T>(lock: LockResult<T>) -> T {
     lock.unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::{Barrier, OnceLock};
+    use std::thread;
+
+    use reqwest::Url;
+
+    use super::*;
+    use crate::middleware::budget::RetryBudget;
+
+    /// A budget that counts what happens to it, and to all others of its maker.
+    #[derive(Clone, Default)]
+    struct Counts(Arc<Counted>);
+
+    #[derive(Default)]
+    struct Counted {
+        made: AtomicUsize,
+        deposits: AtomicUsize,
+        withdrawals: AtomicUsize,
+        dropped: AtomicUsize,
+    }
+
+    struct Counting(Arc<Counted>);
+
+    impl Counts {
+        fn budget(&self) -> RetryBudget {
+            let counted = Arc::clone(&self.0);
+            RetryBudget::from_maker(move || {
+                counted.made.fetch_add(1, Ordering::Relaxed);
+                Counting(Arc::clone(&counted))
+            })
+        }
+
+        /// How many were made, deposits, withdrawals, and how many were dropped.
+        fn all(&self) -> [usize; 4] {
+            let Counted {
+                made,
+                deposits,
+                withdrawals,
+                dropped,
+            } = &*self.0;
+            [made, deposits, withdrawals, dropped].map(|count| count.load(Ordering::Relaxed))
+        }
+    }
+
+    impl Budget for Counting {
+        fn deposit(&self) {
+            self.0.deposits.fetch_add(1, Ordering::Relaxed);
+        }
+
+        fn withdraw(&self) -> bool {
+            self.0.withdrawals.fetch_add(1, Ordering::Relaxed);
+            true
+        }
+    }
+
+    impl Drop for Counting {
+        fn drop(&mut self) {
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[track_caller]
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    fn nth(n: usize) -> Url {
+        url(&format!("https://tenant-{n}.example.com/"))
+    }
+
+    async fn wait(milliseconds: u64) {
+        tokio::time::advance(Duration::from_millis(milliseconds)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_maker_is_called_once_for_each_origin() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        assert_eq!(counts.all(), [0, 0, 0, 0]);
+        for _ in 0..3 {
+            budget.deposit(&nth(1));
+            assert!(budget.withdraw(&nth(1)));
+            assert!(budget.withdraw(&nth(2)));
+        }
+        assert_eq!(counts.all(), [2, 3, 6, 0]);
+        drop(budget);
+        assert_eq!(counts.all(), [2, 3, 6, 2]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_budget_is_replaced_and_not_asked() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        assert!(budget.withdraw(&nth(1)));
+        wait(20_000).await;
+        assert!(budget.withdraw(&nth(1)));
+        assert_eq!(counts.all(), [1, 0, 2, 0]);
+        wait(21_000).await;
+        budget.deposit(&nth(1));
+        assert_eq!(counts.all(), [2, 1, 2, 1]);
+        wait(21_000).await;
+        assert!(budget.withdraw(&nth(1)));
+        assert_eq!(counts.all(), [3, 1, 3, 2]);
+        assert_eq!(budget.origins(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_budget_is_replaced_between_two_tidyings() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        wait(10_000).await;
+        budget.deposit(&nth(1));
+        // Tidied at 21 seconds, when the first is not idle, and next at 42.
+        wait(11_000).await;
+        budget.deposit(&nth(2));
+        wait(11_000).await;
+        budget.deposit(&nth(1));
+        assert_eq!(counts.all(), [3, 3, 0, 1]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_that_is_asked_now_and_then_is_kept() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        for _ in 0..10 {
+            budget.deposit(&nth(1));
+            wait(19_000).await;
+        }
+        assert_eq!(counts.all(), [1, 10, 0, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_windows_are_what_makes_idle() {
+        for (window, kept, replaced) in [(1, 2_000, 3_000), (60, 120_000, 121_000)] {
+            let window = Duration::from_secs(window);
+            let origins = Origins::new(window, || Counting(Arc::default()));
+            let slot = || {
+                let url = nth(1);
+                let key = Key::of(&url);
+                origins.awake(&key, origins.known(&key, Arc::clone))
+            };
+            let first = slot();
+            wait(kept).await;
+            assert!(Arc::ptr_eq(&first, &slot()));
+            wait(replaced).await;
+            assert!(!Arc::ptr_eq(&first, &slot()));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_origins_are_forgotten_when_any_is_asked() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        (0..100).for_each(|n| budget.deposit(&nth(n)));
+        assert_eq!(budget.origins(), 100);
+        wait(11_000).await;
+        budget.deposit(&nth(0));
+        wait(11_000).await;
+        assert_eq!(budget.origins(), 100);
+        budget.deposit(&nth(0));
+        assert_eq!(budget.origins(), 1);
+        assert_eq!(counts.all(), [100, 102, 0, 99]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn thousands_of_origins_stay_bounded() {
+        let budget = RetryBudget::default();
+        let mut most = 0;
+        for n in 0..5000 {
+            budget.deposit(&nth(n));
+            most = most.max(budget.origins());
+        }
+        assert_eq!(most, 1024);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn where_too_many_are_in_use_the_longest_idle_go() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        (0..256).for_each(|n| budget.deposit(&nth(n)));
+        wait(1_000).await;
+        (256..1024).for_each(|n| budget.deposit(&nth(n)));
+        (0..128).for_each(|n| budget.deposit(&nth(n)));
+        assert_eq!(budget.origins(), 1024);
+        budget.deposit(&nth(1024));
+        assert_eq!(budget.origins(), 1024 - 128 + 1);
+        assert_eq!(counts.all(), [1025, 1153, 0, 128]);
+        // All but the 128 that were asked in the first second only are known still.
+        (0..128).for_each(|n| budget.deposit(&nth(n)));
+        (256..1025).for_each(|n| budget.deposit(&nth(n)));
+        assert_eq!(counts.all(), [1025, 2050, 0, 128]);
+    }
+
+    #[test]
+    fn origins_with_one_hash_are_told_apart() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        // The ports differ in the bits in which the third and fourth letters do.
+        let [a, b] = ["https://aabbaaaa.test:443/", "https://aaccaaaa.test:186/"].map(url);
+        assert_eq!(Key::of(&a).hash, Key::of(&b).hash);
+        budget.deposit(&a);
+        budget.deposit(&b);
+        assert_eq!(budget.origins(), 2);
+        assert_eq!(counts.all(), [2, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_maker_that_panics_is_called_again() {
+        let calls = AtomicUsize::new(0);
+        let budget = RetryBudget::from_maker(move || {
+            assert!(calls.fetch_add(1, Ordering::Relaxed) > 0, "the first call");
+            Counting(Arc::default())
+        });
+        let first = catch_unwind(AssertUnwindSafe(|| budget.withdraw(&nth(1))));
+        assert!(first.is_err());
+        assert!(budget.withdraw(&nth(1)));
+        assert!(budget.withdraw(&nth(2)));
+        assert_eq!(budget.origins(), 2);
+    }
+
+    #[test]
+    fn a_budget_that_panics_leaves_the_others_working() {
+        struct Panics(usize);
+
+        impl Budget for Panics {
+            fn deposit(&self) {
+                assert!(self.0 > 0, "the first budget");
+            }
+
+            fn withdraw(&self) -> bool {
+                self.0 > 0 || panic!("the first budget")
+            }
+        }
+
+        let made = AtomicUsize::new(0);
+        let budget = RetryBudget::from_maker(move || Panics(made.fetch_add(1, Ordering::Relaxed)));
+        for _ in 0..2 {
+            let sick = catch_unwind(AssertUnwindSafe(|| budget.withdraw(&nth(1))));
+            assert!(sick.is_err());
+            let sick = catch_unwind(AssertUnwindSafe(|| budget.deposit(&nth(1))));
+            assert!(sick.is_err());
+            budget.deposit(&nth(2));
+            assert!(budget.withdraw(&nth(2)));
+        }
+        assert_eq!(budget.origins(), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_budget_may_use_the_others_while_it_is_made_asked_and_dropped() {
+        struct Curious(Arc<OnceLock<RetryBudget>>);
+
+        impl Curious {
+            fn look(&self) -> bool {
+                let Some(budget) = self.0.get() else {
+                    return false;
+                };
+                budget.origins() > 0
+            }
+        }
+
+        impl Budget for Curious {
+            fn deposit(&self) {
+                self.look();
+            }
+
+            fn withdraw(&self) -> bool {
+                self.look()
+            }
+        }
+
+        impl Drop for Curious {
+            fn drop(&mut self) {
+                self.look();
+            }
+        }
+
+        let own = Arc::new(OnceLock::new());
+        let shared = Arc::clone(&own);
+        let budget = own.get_or_init(|| {
+            RetryBudget::from_maker(move || {
+                let curious = Curious(Arc::clone(&shared));
+                curious.look();
+                curious
+            })
+        });
+        budget.deposit(&nth(1));
+        assert!(budget.withdraw(&nth(1)));
+        wait(21_000).await;
+        assert!(budget.withdraw(&nth(2)));
+        assert_eq!(budget.origins(), 1);
+    }
+
+    /// Runs `work` on eight threads at once, each with its number.
+    fn at_once(work: impl Fn(usize) + Sync) {
+        let start = Barrier::new(8);
+        thread::scope(|scope| {
+            for n in 0..8 {
+                let (start, work) = (&start, &work);
+                scope.spawn(move || {
+                    start.wait();
+                    work(n);
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn threads_that_meet_an_origin_at_once_share_one_budget() {
+        let counts = Counts::default();
+        let budget = counts.budget();
+        at_once(|_| {
+            for n in 0..1000 {
+                budget.deposit(&nth(n % 10));
+                budget.withdraw(&nth(n % 10));
+            }
+        });
+        assert_eq!(counts.all(), [10, 8000, 8000, 0]);
+    }
+
+    #[test]
+    fn no_answer_is_lost_between_threads() {
+        let window = Duration::from_secs(60);
+        let budget = RetryBudget::new(window, 0, 200).unwrap();
+        at_once(|_| (0..1000).for_each(|_| budget.deposit(&nth(1))));
+        let retries = (0..10_000).take_while(|_| budget.withdraw(&nth(1)));
+        assert_eq!(retries.count(), 1600);
+    }
+
+    #[test]
+    fn threads_with_thousands_of_origins_stay_within_the_bound() {
+        let budget = RetryBudget::default();
+        let most = AtomicUsize::new(0);
+        at_once(|thread| {
+            for n in 0..500 {
+                budget.deposit(&nth(1000 * thread + n));
+                budget.withdraw(&nth(n));
+                most.fetch_max(budget.origins(), Ordering::Relaxed);
+            }
+        });
+        let most = most.into_inner();
+        assert!(most <= MOST, "{most} origins");
+    }
 }

@@ -1,0 +1,136 @@
+//! Whole sends without a network.
+
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
+use http::{HeaderValue, Method};
+use reqwest::{Body, Request};
+use reqwest_middleware::ClientWithMiddleware;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::clients::{self, Answers};
+use crate::table::{Table, median};
+
+const GET: &str = "GET that succeeds";
+const POST: &str = "POST that succeeds";
+const RETRIED: &str = "three retries without a wait";
+
+pub fn get() -> Request {
+    let url = "http://api.example.com:8080/v1/items?page=2"
+        .parse()
+        .expect("a URL");
+    let mut request = Request::new(Method::GET, url);
+    let headers = request.headers_mut();
+    headers.insert("accept", HeaderValue::from_static("application/json"));
+    headers.insert("user-agent", HeaderValue::from_static("bench/1.0"));
+    headers.insert("x-request-id", HeaderValue::from_static("0123456789abcdef"));
+    request
+}
+
+pub fn post() -> Request {
+    let mut request = get();
+    *request.method_mut() = Method::POST;
+    request
+        .headers_mut()
+        .insert("content-type", HeaderValue::from_static("application/json"));
+    *request.body_mut() = Some(Body::from(&br#"{"amount":1200,"currency":"eur"}"#[..]));
+    request
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime")
+}
+
+/// Times `execute` alone: the requests are there before.
+fn bench(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    client: impl Fn() -> ClientWithMiddleware,
+    request: fn() -> Request,
+) {
+    const BATCH: u64 = 64;
+    let runtime = runtime();
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|sends| {
+            let client = client();
+            let mut spent = Duration::ZERO;
+            let mut left = sends;
+            while left > 0 {
+                let batch = left.min(BATCH);
+                left -= batch;
+                let requests: Vec<_> = (0..batch).map(|_| request()).collect();
+                spent += runtime.block_on(async {
+                    let begun = Instant::now();
+                    for request in requests {
+                        drop(client.execute(request).await);
+                    }
+                    begun.elapsed()
+                });
+            }
+            spent
+        });
+    });
+}
+
+pub fn measure(criterion: &mut Criterion) {
+    for (name, request) in [(GET, get as fn() -> Request), (POST, post)] {
+        let mut group = criterion.benchmark_group(name);
+        for (who, layer) in clients::layers() {
+            let client = || clients::without_network(layer.clone(), Answers::new([200]));
+            bench(&mut group, who, client, request);
+        }
+        group.finish();
+    }
+    let mut group = criterion.benchmark_group(RETRIED);
+    group.sample_size(10);
+    for who in ["reqwest-retry", "ours"] {
+        let layer = if who == "ours" {
+            clients::ours(clients::unbudgeted())
+        } else {
+            clients::peer()
+        };
+        // The whole send is what is timed, four answers of 503 each.
+        let client = || clients::without_network(layer.clone(), Answers::new([503]));
+        bench(&mut group, who, client, get);
+    }
+    group.finish();
+}
+
+pub fn report(table: &mut Table) {
+    let time = |group, who| median(group, who);
+    let pass = time(GET, "pass-through");
+    let peer = time(GET, "reqwest-retry");
+    for (who, goal) in [
+        ("pass-through", ""),
+        ("try_clone kept", ""),
+        ("reqwest-retry", "the peer"),
+        ("ours", "below 0.90 of the peer"),
+        ("ours, no budget", "below 0.80 of the peer"),
+    ] {
+        table.time(GET, who, time(GET, who), peer, goal);
+    }
+    table.time(
+        GET,
+        "ours, max_retries 0",
+        time(GET, "ours, max_retries 0"),
+        pass,
+        "1.00 of pass-through",
+    );
+
+    let floor = time(POST, "try_clone kept");
+    for (who, goal) in [
+        ("pass-through", ""),
+        ("try_clone kept", "the floor"),
+        ("reqwest-retry", ""),
+        ("ours", "within 1.10 of the floor"),
+        ("ours, no budget", "within 1.05 of the floor"),
+    ] {
+        table.time(POST, who, time(POST, who), floor, goal);
+    }
+    let peer = time(RETRIED, "reqwest-retry");
+    table.time(RETRIED, "reqwest-retry", peer, peer, "");
+    table.time(RETRIED, "ours", time(RETRIED, "ours"), peer, "below 10 µs");
+}

@@ -1,0 +1,106 @@
+//! What is to be done about a failed attempt: the facts, and whom to ask in which order.
+
+use std::result::Result;
+use std::time::Duration;
+
+use super::call::{Call, Failed};
+use super::clock;
+use super::head::answered_at;
+use super::report::{AttemptRecord, AttemptResult};
+use crate::rule::{Attempt, AttemptOutcome, Decision, StopReason, WaitSource};
+
+/// A wait that was decided.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait {
+    pub(super) duration: Duration,
+    pub(super) source: WaitSource,
+}
+
+impl<'a> Call<'a> {
+    /// Asks the rule, then the policy's veto, then the budget; and tells who is to be told.
+    pub(crate) fn judge(&mut self, failed: &Failed<'a>) -> Result<Wait, StopReason> {
+        let mut record = AttemptRecord {
+            result: failed.result,
+            elapsed: failed.elapsed,
+            asked: None,
+            wait: None,
+        };
+        let judged = self.decide(failed, &mut record);
+        self.records.push(record);
+        let wait = judged?;
+        self.tell_retry(failed, wait);
+        // Those who were told may have taken their time.
+        let wake = clock::later(clock::now(), wait.duration);
+        if let Some(reason) = self.overdue(wake, wait) {
+            return Err(reason);
+        }
+        if let Some(record) = self.records.last_mut() {
+            record.wait = Some((wait.duration, wait.source));
+        }
+        Ok(wait)
+    }
+
+    fn decide(
+        &mut self,
+        failed: &Failed<'a>,
+        record: &mut AttemptRecord,
+    ) -> Result<Wait, StopReason> {
+        let policy = &*self.plan.policy;
+        let rule = policy.rule();
+        let (outcome, failure) = match (&failed.in_hand, failed.result) {
+            (_, AttemptResult::Failure(failure)) => {
+                (AttemptOutcome::Failure(failure), Some(failure))
+            }
+            (Ok(response), _) => {
+                let (status, headers) = (response.status(), response.headers());
+                (AttemptOutcome::Response { status, headers }, None)
+            }
+            (Err(_), _) => return Err(StopReason::NotRetryable),
+        };
+        let response = failed.in_hand.as_ref().ok().filter(|_| failure.is_none());
+        let unsent = failure.is_some_and(|failure| failure.is_unsent());
+        let facts = Attempt {
+            attempt: self.retries,
+            random: policy.random(),
+            now: response.map(|response| {
+                answered_at(response.headers()).unwrap_or_else(|| policy.time_of_day())
+            }),
+            elapsed: self.plan.elapsed(),
+            remaining: self.plan.remaining(),
+            server_delay: response.and_then(|response| policy.delay_of(response)),
+            condition: failed.condition,
+            idempotent: self.idempotent,
+            // Where nothing was kept the rule has a reason of its own to stop.
+            replayable: self
+                .replay
+                .as_mut()
+                .is_none_or(|replay| replay.is_ready(unsent)),
+            ..Attempt::new(&self.method)
+        };
+        record.asked = rule.asked(&outcome, &facts);
+        match rule.decide(&outcome, &facts) {
+            Decision::Stop(reason @ (StopReason::Exhausted | StopReason::NotReplayable)) => {
+                Err(reason)
+            }
+            _ if failure.is_some_and(|failure| policy.refuses(&failure)) => {
+                Err(StopReason::NotRetryable)
+            }
+            Decision::Stop(reason) => Err(reason),
+            Decision::Wait(duration) => {
+                let Some(replay) = &self.replay else {
+                    return Err(StopReason::NotReplayable);
+                };
+                if self
+                    .budget
+                    .is_some_and(|budget| !budget.withdraw(replay.url()))
+                {
+                    return Err(StopReason::Throttled);
+                }
+                let source = rule
+                    .planned_wait(&outcome, &facts)
+                    .map_or(WaitSource::Backoff, |(_, source)| source);
+                Ok(Wait { duration, source })
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+use std::time::{Duration, SystemTime};
+
+use http::Method;
+
+use super::Methods;
+
+/// The facts by which a failed attempt is judged, besides its outcome:
+/// [`RetryRule::decide`](crate::RetryRule::decide) takes both.
+///
+/// They come in as values, the clock and chance included, so that one rule gives the same answer
+/// everywhere.
+///
+/// # Examples
+///
+/// ```
+/// use http::Method;
+/// use reqwest_retry_rules::Attempt;
+///
+/// let third = Attempt { attempt: 2, ..Attempt::new(&Method::POST) };
+/// assert!(!third.idempotent);
+/// let vouched_for = Attempt { idempotent: true, ..third };
+/// assert_eq!(vouched_for.attempt, 2);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attempt<'a> {
+    /// The request's method.
+    pub method: &'a Method,
+    /// How many retries were already made: 0 when the first attempt fails.
+    pub attempt: u32,
+    /// A sample of `[0, 1)` for the jitter and the spread; what is outside counts as the nearest
+    /// that is inside, what is not a number as 0.
+    pub random: f64,
+    /// The time of day, without which a date or another moment in a header means nothing.
+    pub now: Option<SystemTime>,
+    /// How long the send has taken so far, all attempts and waits together.
+    pub elapsed: Duration,
+    /// How much time is left to the send, where something bounds it.
+    pub remaining: Option<Duration>,
+    /// What the caller itself found out that the server asks for; it goes before the headers, and
+    /// counts for failures too.
+    pub server_delay: Option<Duration>,
+    /// The methods for which the caller's own test of the response held, where one did: what is
+    /// to be retried although its status is in no [`StatusRule`](crate::StatusRule).
+    pub condition: Option<&'a Methods>,
+    /// Whether the request may be sent twice without doing more than once (RFC 9110, 9.2.2).
+    ///
+    /// Take it from the method, or from somebody who knows the service. A request that carries an
+    /// `Idempotency-Key` is not idempotent for that alone: a server that does not know the header
+    /// ignores it.
+    pub idempotent: bool,
+    /// Whether the request can be sent again at all, body included.
+    pub replayable: bool,
+}
+
+impl<'a> Attempt<'a> {
+    /// The first attempt with `method`, from which to set what is known to be different.
+    ///
+    /// # Defaults
+    ///
+    /// No retry made, a `random` of 0, no clock, nothing elapsed, no time limit, nothing asked or
+    /// tested by the caller, idempotent as the method is, replayable.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use http::Method;
+    /// use reqwest_retry_rules::Attempt;
+    ///
+    /// let first = Attempt::new(&Method::PUT);
+    /// assert_eq!((first.attempt, first.elapsed), (0, Duration::ZERO));
+    /// assert!(first.idempotent && first.replayable);
+    /// ```
+    pub fn new(method: &'a Method) -> Self {
+        Attempt {
+            method,
+            attempt: 0,
+            random: 0.0,
+            now: None,
+            elapsed: Duration::ZERO,
+            remaining: None,
+            server_delay: None,
+            condition: None,
+            idempotent: method.is_idempotent(),
+            replayable: true,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Faults of HTTP/1.1.
+
+use reqwest::{ClientBuilder, Method};
+use reqwest_middleware::Error;
+use reqwest_retry_rules::{TransportError, classify};
+use tokio::io::AsyncWriteExt;
+
+use crate::support::client;
+use crate::support::h1::H1;
+use crate::support::proxy;
+use crate::support::raw::Raw;
+use crate::support::script::{Act, End};
+use crate::support::tls::{Cert, Tls, trusting};
+use crate::{Failed, TARGET, exchange, lost, send, via};
+
+pub async fn connection_closed_at_once(method: Method) -> Failed {
+    loop {
+        let failed = at(Act::CloseOnAccept, client(), method.clone()).await;
+        if !too_late(&failed.error) {
+            return failed;
+        }
+    }
+}
+
+pub async fn connection_reset_at_once(method: Method) -> Failed {
+    loop {
+        let failed = at(Act::ResetOnAccept, client(), method.clone()).await;
+        if !too_late(&failed.error) {
+            return failed;
+        }
+    }
+}
+
+/// The server speaks before it is spoken to.
+pub async fn answer_to_nothing(method: Method) -> Failed {
+    loop {
+        let server = impatient().await;
+        match send(client(), method.clone(), server.url("http", "/")).await {
+            Err(error) if !too_late(&error) => {
+                return Failed::new(error, 0);
+            }
+            _ => continue,
+        }
+    }
+}
+
+/// What hyper notices first is a race, and a request that was written when it did is as any other:
+/// lost, or, where the server spoke too soon, answered. In a runtime of one thread that is rare.
+fn too_late(error: &Error) -> bool {
+    classify(error) == Some(TransportError::Closed)
+}
+
+/// A server that answers before it is asked.
+pub async fn impatient() -> Raw {
+    Raw::start(|mut socket, _, _| async move {
+        socket
+            .write_all(b"HTTP/1.1 408 Too Slow\r\ncontent-length: 0\r\n\r\n")
+            .await?;
+        std::future::pending().await
+    })
+    .await
+}
+
+/// The server leaves the request in the kernel and closes its side only, or it would be a reset.
+pub async fn closed_before_the_request_was_read(method: Method) -> Failed {
+    let server = Raw::start(|mut socket, _, _| async move {
+        socket.peek(&mut [0]).await?;
+        socket.shutdown().await?;
+        std::future::pending().await
+    })
+    .await;
+    lost(client(), method, server.url("http", "/")).await
+}
+
+pub async fn closed_after_the_request_was_read(method: Method) -> Failed {
+    at(Act::CloseAfterReading, client(), method).await
+}
+
+pub async fn closed_in_the_head(method: Method) -> Failed {
+    at(Act::half_head(End::Close), client(), method).await
+}
+
+pub async fn closed_after_an_interim_answer(method: Method) -> Failed {
+    at(Act::interim_then_close(103), client(), method).await
+}
+
+pub async fn closed_over_tls(method: Method) -> Failed {
+    let server = H1::start_tls(Tls::new(Cert::Good).acceptor(), Act::CloseAfterReading).await;
+    let error = send(trusting(), method, server.url("/")).await.unwrap_err();
+    Failed::new(error, server.count())
+}
+
+pub async fn closed_behind_a_proxy(method: Method) -> Failed {
+    let server = H1::start_tls(Tls::new(Cert::Good).acceptor(), Act::CloseAfterReading).await;
+    let proxy = proxy::connect(proxy::Act::TunnelTo(server.addr)).await;
+    let error = send(via(proxy.url("http", "")), method, TARGET)
+        .await
+        .unwrap_err();
+    Failed::new(error, server.count())
+}
+
+pub async fn reset_before_the_request_was_read(method: Method) -> Failed {
+    at(Act::CloseBeforeReading, client(), method).await
+}
+
+pub async fn reset_after_the_request_was_read(method: Method) -> Failed {
+    at(Act::ResetAfterReading, client(), method).await
+}
+
+pub async fn reset_in_the_head(method: Method) -> Failed {
+    at(Act::half_head(End::Reset), client(), method).await
+}
+
+pub async fn upload_closed(method: Method) -> Failed {
+    upload(End::Close, method).await
+}
+
+pub async fn upload_reset(method: Method) -> Failed {
+    upload(End::Reset, method).await
+}
+
+pub async fn garbage_instead_of_a_head(method: Method) -> Failed {
+    at(Act::garbage(), client(), method).await
+}
+
+pub async fn head_without_end(method: Method) -> Failed {
+    at(Act::endless_head(), client(), method).await
+}
+
+async fn at(act: Act, client: ClientBuilder, method: Method) -> Failed {
+    let server = H1::start(act).await;
+    let error = send(client, method, server.url("/")).await.unwrap_err();
+    Failed::new(error, server.count())
+}
+
+async fn upload(end: End, method: Method) -> Failed {
+    let server = H1::start(Act::CutUpload(1000, end)).await;
+    let error = exchange(client(), method, server.url("/"), vec![b'x'; 4 << 20])
+        .await
+        .unwrap_err();
+    Failed::new(error, server.count())
+}
