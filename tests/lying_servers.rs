@@ -6,8 +6,6 @@
 mod sends;
 mod support;
 
-#[path = "lying_servers/floods.rs"]
-mod floods;
 #[path = "lying_servers/frames.rs"]
 mod frames;
 #[path = "lying_servers/out_of_turn.rs"]
@@ -28,12 +26,8 @@ const OK: AttemptResult = AttemptResult::Status(StatusCode::OK);
 
 /// Reads bodies up to 100 bytes and waits half a second.
 fn client() -> ClientWithMiddleware {
-    patient(Duration::from_millis(500))
-}
-
-fn patient(timeout: Duration) -> ClientWithMiddleware {
-    let client = support::client().gzip(true).timeout(timeout);
-    retrying(client, policy())
+    let timeout = Duration::from_millis(500);
+    retrying(support::client().gzip(true).timeout(timeout), policy())
 }
 
 fn policy() -> RetryPolicy {
@@ -45,22 +39,5 @@ async fn soon<F: Future>(what: &str, future: F) -> F::Output {
     match tokio::time::timeout(Duration::from_secs(20), future).await {
         Ok(output) => output,
         Err(_) => panic!("it hangs: {what}"),
-    }
-}
-
-/// How much memory this process holds, where that can be asked.
-fn held() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes << 10)
-}
-
-/// What ran in between has not left more than this behind, other tests at the same time included.
-#[track_caller]
-fn assert_no_more_than(bytes: usize, before: Option<usize>) {
-    if let (Some(before), Some(after)) = (before, held()) {
-        let more = after.saturating_sub(before);
-        assert!(more < bytes, "{more} bytes more");
     }
 }
