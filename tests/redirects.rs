@@ -454,6 +454,14 @@ async fn a_post_that_was_replaced_is_not_sent_again_for_what_was_refused_to_the_
             let (_, went) = send(client.get(server.url())).await;
             assert_eq!(went, Went::stopped([refused; 3], StopReason::Exhausted));
 
+            let rule = RetryRule {
+                sent_failures: Methods::Never,
+                ..refusals_for_all()
+            };
+            let unsure = retrying(tracked(version), rule);
+            let (_, went) = send(unsure.get(server.url())).await;
+            assert_eq!(went, Went::stopped([refused; 3], StopReason::Exhausted));
+
             let safe = client.post(server.url()).with_extension(ReplaySafe(true));
             let (_, went) = send(safe).await;
             assert_eq!(went, Went::stopped([refused; 3], StopReason::Exhausted));
