@@ -3,7 +3,8 @@
 use std::fmt::{self, Write};
 
 use super::millis::whole_ms;
-use super::schedule::{Schedule, ScheduledRetry, Span};
+use super::schedule::Schedule;
+use super::scheduled_retry::{ScheduledRetry, Span};
 use super::{RetryAfterCap, RetryAfterRole, StopReason};
 
 /// So many retries are shown at most before some are left out.
