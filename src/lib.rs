@@ -87,9 +87,9 @@ pub use middleware::{
 };
 pub use rule::{
     Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,
-    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, StatusMatch, StatusRule,
-    StopReason, TransportError, WaitFormat, WaitHeader, WaitSource, parse_retry_after,
-    retry_after_ms,
+    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, Schedule,
+    ScheduledRetry, StatusMatch, StatusRule, StopReason, TransportError, WaitFormat, WaitHeader,
+    WaitSource, parse_retry_after, retry_after_ms,
 };
 
 /// The snippets of the README, as tests.
