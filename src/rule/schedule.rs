@@ -1,9 +1,13 @@
 use std::iter::FusedIterator;
 use std::time::Duration;
 
+use http::Method;
+
 use super::millis::{per_mille, whole_ms};
 use super::scheduled_retry::{ScheduledRetry, Span};
-use super::{Backoff, Jitter, Limits, RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule};
+use super::{
+    Attempt, Backoff, Jitter, Limits, RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule,
+};
 
 /// What a [`RetryRule`] will do if everything fails: each retry's wait, when it starts, and which
 /// limits it meets.
@@ -385,7 +389,13 @@ impl Iterator for Retries<'_> {
         let stop = |wait, elapsed| {
             let (wait, elapsed) = (Duration::from_millis(wait), Duration::from_millis(elapsed));
             let limits = &self.schedule.limits;
-            limits.check(wait, self.made, elapsed, None).err()
+            // The limits look at these two and at no other fact.
+            let facts = Attempt {
+                attempt: self.made,
+                elapsed,
+                ..Attempt::new(&Method::GET)
+            };
+            limits.check(wait, &facts).err()
         };
         let (stop_after_shortest, stop_after_longest) = (
             stop(wait.shortest, before.shortest),
