@@ -7,7 +7,7 @@ use http::header::DATE;
 use http::{HeaderMap, StatusCode, Version};
 use reqwest::{Response, Url};
 
-/// The head of a response, as the closures of a [`RetryPolicy`] see it.
+/// The head of a response, as the closures of a [`RetryPolicy`](crate::RetryPolicy) see it.
 ///
 /// One is made of any response, so a closure can be tested by itself.
 ///

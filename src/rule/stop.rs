@@ -123,7 +123,7 @@ impl fmt::Display for StopReason {
                 return write!(f, "a wait of {wait:?} is not shorter than the time left");
             }
             StopReason::Throttled => "the retry budget is empty",
-            StopReason::TotalTimeout => "the total timeout ran out during an attempt",
+            StopReason::TotalTimeout => "the total timeout ran out",
         })
     }
 }
