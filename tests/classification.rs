@@ -13,10 +13,16 @@ mod http1;
 mod http2;
 #[path = "classification/proxy.rs"]
 mod proxy;
+#[path = "classification/races.rs"]
+mod races;
 #[path = "classification/timeout.rs"]
 mod timeout;
 #[path = "classification/tls.rs"]
 mod tls;
+#[path = "classification/twins.rs"]
+mod twins;
+#[path = "classification/wrapped.rs"]
+mod wrapped;
 
 use reqwest::{ClientBuilder, Method, StatusCode};
 use reqwest_middleware::Error;
@@ -87,6 +93,9 @@ fn unsent(class: Option<TransportError>) -> bool {
         Some(Dns | Connect | ConnectTimeout | Tls | Proxy { .. } | NotProcessed)
     )
 }
+
+/// What a failure may be before anything was read.
+const NEVER_READ: &[Option<TransportError>] = &[Some(NotProcessed), Some(Closed)];
 
 fn decided_by(class: Option<TransportError>) -> &'static str {
     match class {
@@ -200,6 +209,7 @@ faults! {
         total_timeout_in_the_tls_handshake 2;
         total_timeout_before_the_head 2;
         read_timeout_before_the_head 2;
+        total_timeout_in_a_flood_of_interim_answers 2;
     }
     "connection gone before a byte was written": Some(NotProcessed) => http1 {
         connection_closed_at_once 10;
@@ -220,8 +230,8 @@ faults! {
         reset_in_the_head 30;
     }
     "upload cut off": Some(Closed) => http1 {
-        upload_closed 30;
-        upload_reset 30;
+        upload_closed 10;
+        upload_reset 10;
     }
     "no HTTP where a head should be, or a head without end": Some(Protocol) => http1 {
         garbage_instead_of_a_head 5;
@@ -280,13 +290,10 @@ faults! {
         stream_refused 5;
         stream_refused_unread 5;
     }
-    "HTTP/2 GOAWAY that leaves the request out":
-    Some(NotProcessed), without "http2": Some(Closed) => http2 {
+    "HTTP/2 GOAWAY, whether it covers the request or leaves it out": Some(Closed) => http2 {
         goaway_that_leaves_the_request_out 10;
         goaway_with_an_error_that_leaves_the_request_out 10;
         goaway_that_leaves_the_request_out_unread 10;
-    }
-    "HTTP/2 GOAWAY that covers the request, then closed": Some(Closed) => http2 {
         goaway_that_covers_the_request 30;
         goaway_with_an_error_that_covers_the_request 30;
         goaway_that_covers_everything 30;

@@ -51,3 +51,14 @@ pub async fn name_not_resolved_for_a_socks_proxy(method: Method) -> Failed {
     )
     .await
 }
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_that_is_not_there() {
+    let client = client().unix_socket("/nowhere/at/all");
+    let error = crate::send(client, Method::GET, "http://target.test/")
+        .await
+        .unwrap_err();
+    let connect = Some(reqwest_retry_rules::TransportError::Connect);
+    assert_eq!(reqwest_retry_rules::classify(&error), connect, "{error:?}");
+}

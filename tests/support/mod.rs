@@ -12,6 +12,7 @@ pub mod raw;
 pub mod refused;
 pub mod resolver;
 pub mod script;
+pub mod socket;
 pub mod tls;
 
 use std::time::{Duration, Instant};
