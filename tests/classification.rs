@@ -229,6 +229,9 @@ faults! {
         reset_after_the_request_was_read 30;
         reset_in_the_head 30;
     }
+    "runtime of the connection gone": Some(Closed) => http1 {
+        runtime_of_the_connection_dropped 5;
+    }
     "upload cut off": Some(Closed) => http1 {
         upload_closed 10;
         upload_reset 10;
@@ -307,6 +310,10 @@ faults! {
         http2_connection_closed 30;
         http2_connection_reset 30;
     }
+    "HTTP/2 connection gone before there was a stream for the request": Some(Closed) => http2 {
+        connection_closed_while_the_request_waits_for_a_stream 5;
+        connection_reset_while_the_request_waits_for_a_stream 5;
+    }
     "HTTP/2 ping not answered in time": Some(Timeout) => http2 {
         pings_unanswered 2;
     }
@@ -318,6 +325,7 @@ faults! {
         body_stream_failed 5;
         body_stream_failed_to_connect 5;
         body_stream_ended_early 5;
+        body_stream_panicked 5;
     }
     "body stream of the request failed over HTTP/2":
     None, without "http2": Some(Closed) => caller {

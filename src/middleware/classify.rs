@@ -32,6 +32,7 @@ use crate::TransportError;
 /// | connection gone before a byte was written | hyper: canceled | `NotProcessed` | yes | `unsent_failures` |
 /// | closed before a whole head | hyper: incomplete message | `Closed` | no | `sent_failures` |
 /// | reset before a whole head | hyper: connection reset | `Closed` | no | `sent_failures` |
+/// | runtime of the connection gone | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
 /// | upload cut off | hyper: incomplete message, broken pipe, connection reset, now this, now that | `Closed` | no | `sent_failures` |
 /// | no HTTP where a head should be, or a head without end | hyper: parse error | `Protocol` | – | never |
 /// | certificate that does not verify | connect: rustls `InvalidCertificate` | `Certificate`; `Tls` without `rustls` | – | never |
@@ -46,6 +47,7 @@ use crate::TransportError;
 /// | HTTP/2 GOAWAY, whether it covers the request or leaves it out | hyper: broken pipe; h2: a GOAWAY by the peer | `Closed` | no | `sent_failures` |
 /// | HTTP/2 stream reset for another reason | h2: a reset by the peer | `Closed` | no | `sent_failures` |
 /// | HTTP/2 connection closed or reset | hyper: broken pipe, connection reset | `Closed` | no | `sent_failures` |
+/// | HTTP/2 connection gone before there was a stream for the request | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
 /// | HTTP/2 ping not answered in time | hyper: timeout | `Timeout` | no | `timeouts`, `sent_failures` |
 /// | no HTTP/2 where it was spoken | h2: a GOAWAY of its own | `Protocol`; `Closed` without `http2` | – | never |
 /// | body stream of the request failed | hyper: an error of the user's | none | – | comes straight back |
@@ -197,7 +199,10 @@ impl Finding {
 
 fn of_hyper(error: &hyper::Error) -> Option<Finding> {
     if error.is_user() {
-        Some(Finding::Caller)
+        // The task of the connection went away with the request, which is nobody's doing: hyper
+        // counts it among its user's errors, for the caller may have ended the runtime. Whether the
+        // request was written by then it does not say.
+        (error.to_string() != "dispatch task is gone").then_some(Finding::Caller)
     } else if error.is_parse() {
         Some(Finding::Protocol)
     } else if error.is_canceled() {
@@ -231,6 +236,8 @@ fn of_words(words: &str) -> Option<Finding> {
         | "tunnel error: io error establishing tunnel"
         | "tunnel error: proxy response headers too long" => Some(Finding::Proxy(None)),
         "SOCKS error: failed to create underlying connection" => Some(Finding::Tcp),
+        // A body stream of the caller's, in the task of the connection.
+        "user code panicked" => Some(Finding::Caller),
         _ if words.starts_with("SOCKS error: ") => Some(Finding::Proxy(None)),
         _ if words.starts_with("tcp ") => Some(Finding::Tcp),
         _ if words.starts_with("invalid URL, ") => Some(Finding::Caller),

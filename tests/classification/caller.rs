@@ -52,6 +52,15 @@ pub async fn body_stream_failed_over_http2(method: Method) -> Failed {
     Failed::new(error, server.count())
 }
 
+/// In the task of the connection, which goes with it.
+pub async fn body_stream_panicked(method: Method) -> Failed {
+    let server = H1::start(Act::ok("never")).await;
+    let pieces = stream::iter([Ok::<_, io::Error>("piece")]);
+    let body = Body::wrap_stream(pieces.chain(stream::once(async { panic!("as it should") })));
+    let error = upload(client(), method, server.url("/"), body).await;
+    Failed::new(error, server.count())
+}
+
 pub async fn body_stream_ended_early(method: Method) -> Failed {
     let server = H1::start(Act::ok("never")).await;
     let body = Body::wrap_stream(stream::iter([Ok::<_, io::Error>("short")]));
