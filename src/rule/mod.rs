@@ -38,6 +38,7 @@ pub use status::{StatusMatch, StatusRule};
 pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};
 pub use wait::WaitSource;
+pub(crate) use wait_text::http_date;
 pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 
 /// Which failed requests are sent again, after what wait, and when to give up: data from which
