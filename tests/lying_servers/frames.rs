@@ -138,11 +138,9 @@ async fn frames_without_end_are_cut_off_or_time_out() {
         if let Ok(answer) = outcome {
             let _ = soon(what, answer.text()).await;
         }
-        assert_eq!(
-            (went.results.len(), server.begun()),
-            (1, 1),
-            "{what} {went:?}"
-        );
+        // On a busy machine time may be up before the server has read a byte.
+        assert!(server.begun() <= 1, "{what} {went:?}");
+        assert_eq!(went.results.len(), 1, "{what} {went:?}");
     }
     assert_no_more_than(64 << 20, before);
 }
