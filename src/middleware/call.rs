@@ -14,7 +14,7 @@ use super::classify::classify;
 use super::clock;
 use super::complete;
 use super::error::RetryError;
-use super::in_flight;
+use super::in_flight::{self, Notes};
 use super::lent::Lent;
 use super::overrides::Plan;
 use super::policy::RetryPolicy;
@@ -58,6 +58,8 @@ pub(crate) struct Failed<'a> {
     pub(super) elapsed: Duration,
     /// The methods of the condition that held.
     pub(super) condition: Option<&'a Methods>,
+    /// Whether what is in hand is the answer to another request, which went in the place of this.
+    pub(super) replaced: bool,
 }
 
 impl Failed<'_> {
@@ -67,6 +69,7 @@ impl Failed<'_> {
             result,
             elapsed: since(begun),
             condition: None,
+            replaced: false,
         }
     }
 }
@@ -186,22 +189,25 @@ impl<'a> Call<'a> {
     /// Tells an answer from a failure.
     fn examine(
         &mut self,
-        (outcome, processed): (Result<Response>, bool),
+        (outcome, notes): (Result<Response>, Notes),
         begun: Instant,
     ) -> Examined<'a> {
         let response = match outcome {
             Ok(response) => response,
             Err(error) => {
-                let class = self.class_of(&error, processed);
+                let class = self.class_of(&error, notes.processed);
                 let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
                 return Examined::Ended(Ended::Failed(Failed::new(Err(error), result, begun)));
             }
         };
         let status = AttemptResult::Status(response.status());
         if let Some(Refusal { condition }) = self.refusal(&response) {
+            // A redirect that was not followed is the answer itself.
+            let replaced = notes.replaced && !response.status().is_redirection();
             let failed = Failed::new(Ok(response), status, begun);
             return Examined::Ended(Ended::Failed(Failed {
                 condition,
+                replaced,
                 ..failed
             }));
         }

@@ -1,5 +1,5 @@
 //! What an attempt on its way leaves for the code it runs through: the mark by which a second copy
-//! of the middleware knows the first, and the note that something of it may have been processed.
+//! of the middleware knows the first, and the notes of what became of the request.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,7 +14,7 @@ thread_local! {
     /// The attempt that is being polled on this thread.
     ///
     /// `tokio::task_local!` would do, and would take a tenth of what a whole send costs here.
-    static POLLED: Cell<InFlight> = const { Cell::new(InFlight { map: 0, processed: false }) };
+    static POLLED: Cell<InFlight> = const { Cell::new(InFlight::new(0)) };
 }
 
 #[derive(Clone, Copy)]
@@ -23,12 +23,31 @@ struct InFlight {
     /// followed: a send of another client inside this attempt has a map of its own, and so an
     /// address of its own.
     map: usize,
-    processed: bool,
+    notes: Notes,
+}
+
+impl InFlight {
+    const fn new(map: usize) -> Self {
+        let notes = Notes {
+            processed: false,
+            replaced: false,
+        };
+        Self { map, notes }
+    }
+}
+
+/// What was noted in an attempt.
+#[derive(Clone, Copy)]
+pub(crate) struct Notes {
+    /// Something of it may have been processed, whatever it fails with in the end.
+    pub(crate) processed: bool,
+    /// It was answered, and what came back in the end is the answer to another request.
+    pub(crate) replaced: bool,
 }
 
 type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
-/// One attempt; it says beside its outcome whether [`note_processed`] was called in it.
+/// One attempt; beside its outcome it says what was noted in it.
 pub(crate) struct Attempt<'a> {
     chain: Chain<'a>,
     own: InFlight,
@@ -39,16 +58,13 @@ impl<'a> Attempt<'a> {
     pub(crate) fn new(map: usize, chain: Chain<'a>) -> Self {
         Self {
             chain,
-            own: InFlight {
-                map,
-                processed: false,
-            },
+            own: InFlight::new(map),
         }
     }
 }
 
 impl Future for Attempt<'_> {
-    type Output = (Result<Response>, bool);
+    type Output = (Result<Response>, Notes);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { chain, own } = &mut *self;
@@ -56,7 +72,7 @@ impl Future for Attempt<'_> {
             let _entered = Entered::new(own);
             chain.as_mut().poll(cx)
         };
-        polled.map(|outcome| (outcome, own.processed))
+        polled.map(|outcome| (outcome, own.notes))
     }
 }
 
@@ -97,14 +113,26 @@ pub(crate) fn carries(extensions: &Extensions) -> bool {
         .unwrap_or(false)
 }
 
-/// Notes that something of the attempt around this may have been processed, whatever it fails with
-/// in the end: an answer came that sent it on, or another client, on its way to such an error, sent
-/// what a middleware further in had handed to it. Outside an attempt nobody asks for it.
+/// Notes that something of the attempt around this may have been processed: an answer came that
+/// sent it on, or another client, on its way to an error, sent what a middleware further in had
+/// handed to it.
 pub(crate) fn note_processed() {
+    note(|notes| notes.processed = true);
+}
+
+/// Notes that the attempt around this was answered, and that another request went in its place.
+pub(crate) fn note_replaced() {
+    note(|notes| {
+        notes.processed = true;
+        notes.replaced = true;
+    });
+}
+
+/// Outside an attempt nobody asks for it.
+fn note(set: impl FnOnce(&mut Notes)) {
     let _ = POLLED.try_with(|polled| {
-        polled.set(InFlight {
-            processed: true,
-            ..polled.get()
-        })
+        let mut own = polled.get();
+        set(&mut own.notes);
+        polled.set(own);
     });
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::call::{Call, Failed};
 use super::clock;
 use super::head::answered_at;
+use super::in_flight;
 use super::report::{AttemptRecord, AttemptResult};
 use crate::rule::{Attempt, AttemptOutcome, Decision, StopReason, WaitSource};
 
@@ -27,6 +28,10 @@ impl<'a> Call<'a> {
         };
         let judged = self.decide(failed, &mut record);
         self.records.push(record);
+        if judged.is_err() && failed.replaced {
+            // Its answer may be passed on as that of a send around this one.
+            in_flight::note_replaced();
+        }
         let wait = judged?;
         self.tell_retry(failed, wait);
         // Those who were told may have taken their time.
@@ -86,6 +91,9 @@ impl<'a> Call<'a> {
                 Err(StopReason::NotRetryable)
             }
             Decision::Stop(reason) => Err(reason),
+            Decision::Wait(_) if failed.replaced && !self.may_repeat() => {
+                Err(StopReason::MethodNotAllowed)
+            }
             Decision::Wait(duration) => {
                 let Some(replay) = &self.replay else {
                     return Err(StopReason::NotReplayable);
@@ -102,5 +110,11 @@ impl<'a> Call<'a> {
                 Ok(Wait { duration, source })
             }
         }
+    }
+
+    /// Whether the request may be sent again although it was processed.
+    fn may_repeat(&self) -> bool {
+        let sent = &self.plan.policy.rule().sent_failures;
+        self.idempotent || sent.allows(&self.method, self.idempotent)
     }
 }

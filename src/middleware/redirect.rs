@@ -1,5 +1,6 @@
 //! Redirect tracking: what a connect error is worth once an answer has sent the request on.
 
+use http::StatusCode;
 use reqwest::redirect::Policy;
 
 use super::in_flight;
@@ -11,7 +12,8 @@ use super::in_flight;
 /// first: the same flags, the same sources, the original URL. Yet a POST that was answered 303 has
 /// been processed, whatever becomes of the hop. With a tracked policy such a failure is
 /// [`TransportError::AfterRedirect`](crate::TransportError::AfterRedirect) and never counts as
-/// unsent.
+/// unsent. What comes of the hop is no answer to that POST either: where the hop is refused with a
+/// status, the POST is retried only if the rule retries sent failures of its method.
 ///
 /// The wrapped policy decides as it would alone. Being consulted at all shows that an answer came,
 /// so a policy that stops or refuses the hop is tracked as well.
@@ -32,7 +34,14 @@ use super::in_flight;
 /// ```
 pub fn tracked_redirects(policy: Policy) -> Policy {
     Policy::custom(move |attempt| {
-        in_flight::note_processed();
+        match attempt.status() {
+            // They have the same request sent once more, elsewhere (RFC 9110, 15.4.8 and 15.4.9).
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
+                in_flight::note_processed();
+            }
+            // After these a POST goes on as a GET.
+            _ => in_flight::note_replaced(),
+        }
         policy.redirect(attempt)
     })
 }

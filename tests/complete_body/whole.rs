@@ -75,6 +75,40 @@ async fn a_body_comes_whole_over_http2() {
     }
 }
 
+/// Pieces that are kept as they are and pieces that are put together, in turn.
+#[tokio::test]
+async fn pieces_of_every_length_stay_in_their_order() {
+    let lengths = [600, 1, 2000, 3, 1023, 1024, 1025, 5, 5];
+    let pieces = lengths.iter().zip(0_u8..);
+    let pieces: Vec<Bytes> = pieces.map(|(length, n)| vec![n; *length].into()).collect();
+    let whole = pieces.concat();
+    let mut steps: Vec<_> = pieces.into_iter().map(Step::Data).collect();
+    steps.push(Step::trailer("x-sum", "7"));
+    for limit in [1, 601, 602, 3000, 100_000] {
+        let (response, _) = answer(Version::HTTP_11, 200, None, steps.clone());
+        let client = support::client().build().unwrap();
+        let client = reqwest_middleware::ClientBuilder::new(client)
+            .with(RetryMiddleware::new(
+                RetryPolicy::from(at_once(2)).complete_body(limit),
+            ))
+            .with(Stage::new([response]))
+            .build();
+        let response = client.get("http://target.test/").send().await.unwrap();
+        let mut body = reqwest::Body::from(response);
+        let mut read = Vec::new();
+        let mut trailers = None;
+        while let Some(frame) = body.frame().await {
+            assert_eq!(trailers, None, "nothing comes after the trailers");
+            match frame.unwrap().into_data() {
+                Ok(data) => read.extend_from_slice(&data),
+                Err(frame) => trailers = frame.into_trailers().ok(),
+            }
+        }
+        assert!(read == whole, "{limit}");
+        assert_eq!(trailers.unwrap()["x-sum"], "7");
+    }
+}
+
 #[tokio::test]
 async fn a_longer_body_streams_on_as_it_comes() {
     let pieces = vec![Bytes::from(vec![b'x'; 600]); 2];

@@ -181,7 +181,11 @@ fn thrice() -> RetryRule {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 300,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn every_attempt_of_a_request_is_the_same(request in requests()) {

@@ -13,7 +13,7 @@ use reqwest_retry_rules::{RetryPolicy, RetryRule, StopReason};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::sends::{OnRetry, Went, at_once, on_both_runtimes, retrying, send};
+use crate::sends::{OnRetry, REFUSED_STREAM, Went, at_once, on_both_runtimes, retrying, send};
 use crate::support::h1::H1;
 use crate::support::h2::{Act as Act2, H2};
 use crate::support::hang::Hang;
@@ -351,7 +351,7 @@ on_both_runtimes! {
     async fn a_stream_that_was_begun_over_http2_is_sent_once() {
         let acts = [
             (Act2::status(503), UNAVAILABLE),
-            (Act2::Reset(Reason::REFUSED_STREAM), Failure(NotProcessed)),
+            (Act2::Reset(Reason::REFUSED_STREAM), Failure(REFUSED_STREAM)),
             (Act2::ResetUnread(Reason::INTERNAL_ERROR), Failure(Closed)),
             (Act2::End(End::Close), Failure(Closed)),
         ];
@@ -390,7 +390,7 @@ on_both_runtimes! {
             let server = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
             let client = retrying(support::client().http2_prior_knowledge(), at_once(2));
             let (_, went) = send(client.post(server.url("/")).body(body())).await;
-            assert_eq!(went.results, vec![Failure(NotProcessed); server.begun()]);
+            assert_eq!(went.results, vec![Failure(REFUSED_STREAM); server.begun()]);
             assert_eq!(server.count(), 0);
         }
     }

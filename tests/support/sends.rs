@@ -7,7 +7,7 @@ use reqwest::{ClientBuilder, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error, RequestBuilder};
 use reqwest_retry_rules::{
     AttemptResult, Methods, RetryEvent, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy,
-    RetryRule, StatusMatch, StatusRule, StopReason,
+    RetryRule, StatusMatch, StatusRule, StopReason, TransportError,
 };
 
 /// Retries at once whatever a rule that cares may retry: 429 and 5xx and sent failures for
@@ -72,6 +72,13 @@ pub async fn send(request: RequestBuilder) -> (Result<Response, Error>, Went) {
     };
     (outcome, went)
 }
+
+/// What a stream that an HTTP/2 server refuses is in this build.
+pub const REFUSED_STREAM: TransportError = if cfg!(feature = "http2") {
+    TransportError::NotProcessed
+} else {
+    TransportError::Closed
+};
 
 /// Does something when the first retry is decided.
 pub struct OnRetry(Mutex<Option<Box<dyn FnOnce() + Send>>>);
