@@ -190,6 +190,7 @@ const CREDENTIALS: StatusCode = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
 faults! {
     "connection refused": Some(Connect) => connect {
         connection_refused 5;
+        connection_reset_while_connecting 2;
         proxy_refuses_connections 3;
         socks_proxy_refuses_connections 3;
     }

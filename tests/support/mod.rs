@@ -3,6 +3,7 @@
 //! Each test binary uses a part of this.
 #![allow(dead_code, clippy::disallowed_methods)]
 
+pub mod connector;
 pub mod h1;
 pub mod h2;
 pub mod hang;
