@@ -31,7 +31,7 @@ async fn connections_that_close_while_requests_go_out() {
         }
     }))
     .await;
-    crowd(client().build().unwrap(), &server.url(""), &server).await;
+    crowd(client().build().unwrap(), &server.url(""), &server, 50).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -76,7 +76,7 @@ async fn goaways_that_cover_everything() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn idle_connections_that_close() {
     let server = H1::start(Answer::new(200).body("well").end(End::Close)).await;
-    crowd(client().build().unwrap(), &server.url(""), &server).await;
+    crowd(client().build().unwrap(), &server.url(""), &server, 50).await;
 }
 
 /// The client reads the answer, or finds that it cannot write any more.
@@ -114,14 +114,14 @@ async fn answers_that_come_before_the_request() {
     }
 }
 
-/// Sends many requests at once, each to its own path.
-async fn crowd(client: Client, url: &str, log: &Log) {
+/// Sends so many requests one after the other, sixteen times at once, each to its own path.
+async fn crowd(client: Client, url: &str, log: &Log, requests: usize) {
     let mut senders = JoinSet::new();
     for sender in 0..16 {
         let (client, url) = (client.clone(), url.to_owned());
         senders.spawn(async move {
             let mut unsent_paths = Vec::new();
-            for request in 0..150 {
+            for request in 0..requests {
                 let path = format!("/{sender}/{request}");
                 let request = client
                     .post(format!("{url}{path}"))
