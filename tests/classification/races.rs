@@ -46,6 +46,7 @@ async fn streams_that_are_refused_while_others_go_out() {
         client().http2_prior_knowledge().build().unwrap(),
         &server.url(""),
         &server,
+        50,
     )
     .await;
 }
@@ -69,6 +70,7 @@ async fn goaways_that_cover_everything() {
         client().http2_prior_knowledge().build().unwrap(),
         &server.url(""),
         &server,
+        150,
     )
     .await;
 }
