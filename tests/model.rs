@@ -86,6 +86,11 @@ proptest! {
     }
 
     #[test]
+    fn both_find_fault_alike(rule in rules()) {
+        prop_assert_eq!(rule.validate().is_ok(), model::is_valid(&rule));
+    }
+
+    #[test]
     fn both_have_the_same_delay(backoff in backoffs(), attempt in counts(), random in samples()) {
         prop_assert_eq!(
             backoff.delay(attempt, random),

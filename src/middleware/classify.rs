@@ -168,6 +168,7 @@ enum Finding {
     /// It is the caller's doing. First, since what failed in a body stream of the caller's can look
     /// like anything, a refused connection included.
     Caller,
+    #[cfg_attr(not(feature = "rustls"), allow(dead_code))] // only rustls tells
     Certificate,
     Protocol,
     /// The proxy refused, with a status where its words give one away.

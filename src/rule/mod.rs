@@ -46,7 +46,9 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///
 /// A rule is written as its difference from one of two others, [`never`](RetryRule::never) and
 /// [`transient`](RetryRule::transient): `RetryRule { max_retries: 5, ..RetryRule::transient() }`.
-/// The `..` is the supported form; a rule that lists every field breaks when one is added.
+/// The `..` is the supported form; a rule that lists every field breaks when one is added. So does
+/// a `match` when one of the enums in it gets a variant: they are closed, so that who shows or
+/// stores rules is told of what is new.
 ///
 /// Durations count in whole milliseconds; what is below is dropped. Any field values make a rule
 /// that gives answers, and [`validate`](RetryRule::validate) names what cannot be meant.
@@ -134,7 +136,7 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// let second = Attempt { attempt: 1, ..first };
 /// assert_eq!(rule.decide(&closed, &second), Decision::Stop(StopReason::Exhausted));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryRule {
     /// How many retries are made at most; the first attempt is none.
     pub max_retries: u32,

@@ -52,7 +52,7 @@ use super::{
 /// assert_eq!(schedule.worst_case(timeout), Duration::from_millis(40_700));
 /// assert_eq!(schedule.worst_case_asked(timeout), Some(Duration::from_secs(220)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
     pub(super) max_retries: u32,
     /// Without its jitter, which is beside it.
@@ -66,7 +66,7 @@ pub struct Schedule {
 }
 
 /// How a rule takes the waits that a server asks for, where it listens at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ServerWait {
     pub(super) cap: RetryAfterCap,
     pub(super) spread: u32,

@@ -25,7 +25,7 @@ use super::StopReason;
 ///     Some(StopReason::HardLimit(Duration::from_millis(400))),
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScheduledRetry {
     pub(super) number: u32,
     pub(super) wait: Span,
@@ -75,7 +75,7 @@ impl ScheduledRetry {
 
 /// A wait or a sum of waits, in milliseconds: the shortest, the longest, and the longest where the
 /// server asks for as much as it may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Span {
     pub(super) shortest: u64,
     pub(super) longest: u64,

@@ -70,9 +70,7 @@ impl StopReason {
             | StopReason::Throttled => false,
         }
     }
-}
 
-impl StopReason {
     /// A short name that stays the same, for metrics and logs: without the wait, in snake case.
     ///
     /// # Examples

@@ -35,7 +35,7 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// assert_eq!(read(WaitFormat::UnixSeconds, "2"), Some(0)); // long ago
 /// assert_eq!(read(WaitFormat::Seconds, "soon"), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitFormat {
     /// Seconds to wait.
     Seconds,

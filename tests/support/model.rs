@@ -117,6 +117,24 @@ pub fn decide(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_
     Decision::Wait(wait)
 }
 
+/// Whether there is no fault in a rule.
+pub fn is_valid(rule: &RetryRule) -> bool {
+    let a_status = |code: u16| (100..=999).contains(&code);
+    let statuses = rule.statuses.iter().flat_map(|each| &each.statuses);
+    let statuses_are = statuses.into_iter().all(|each| match *each {
+        StatusMatch::Code(code) => a_status(code),
+        StatusMatch::Range(first, last) => a_status(first) && a_status(last) && first <= last,
+    });
+    let (base, max) = (ms(rule.backoff.base), ms(rule.backoff.max));
+    let waits_or_not = rule.max_retries == 0 || (base == 0) == (max == 0);
+    let soft = rule.limits.soft_elapsed.map_or(0, ms);
+    let limits_are = match rule.limits.hard_elapsed.map(ms) {
+        None => true,
+        Some(hard) => hard > 0 && hard >= soft,
+    };
+    statuses_are && waits_or_not && limits_are
+}
+
 /// What stands in the override header, in lower case and without what is around it.
 fn server_says(rule: &RetryRule, outcome: &AttemptOutcome<'_>) -> Option<String> {
     match (outcome, &rule.override_header) {
