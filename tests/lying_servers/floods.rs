@@ -147,7 +147,9 @@ async fn a_bomb_in_a_small_body_goes_off_nowhere() {
 #[tokio::test]
 async fn a_head_that_comes_byte_by_byte_is_waited_for_as_long_as_the_timeout_says() {
     let server = Raw::start(|mut socket, _, log| async move {
-        socket.read(&mut [0; 1024]).await?;
+        if socket.read(&mut [0; 1024]).await? == 0 {
+            return Ok(());
+        }
         log.note_begun();
         for byte in b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n" {
             tokio::time::sleep(Duration::from_millis(50)).await;

@@ -90,8 +90,7 @@ fn attempts(request: Request, policy: impl Into<RetryPolicy>) -> Vec<Seen> {
     extensions.insert(ReplaySafe(true));
     let sent = client.execute_with_extensions(request, &mut extensions);
     runtime.block_on(sent).unwrap();
-    let seen = refusing.0.lock().unwrap().clone();
-    seen
+    refusing.0.lock().unwrap().clone()
 }
 
 fn methods() -> impl Strategy<Value = Method> {
