@@ -6,8 +6,6 @@
 mod sends;
 mod support;
 
-#[path = "lying_servers/floods.rs"]
-mod floods;
 #[path = "lying_servers/frames.rs"]
 mod frames;
 #[path = "lying_servers/out_of_turn.rs"]
@@ -28,12 +26,8 @@ const OK: AttemptResult = AttemptResult::Status(StatusCode::OK);
 
 /// Reads bodies up to 100 bytes and waits half a second.
 fn client() -> ClientWithMiddleware {
-    patient(Duration::from_millis(500))
-}
-
-fn patient(timeout: Duration) -> ClientWithMiddleware {
-    let client = support::client().gzip(true).timeout(timeout);
-    retrying(client, policy())
+    let timeout = Duration::from_millis(500);
+    retrying(support::client().gzip(true).timeout(timeout), policy())
 }
 
 fn policy() -> RetryPolicy {
@@ -46,30 +40,4 @@ async fn soon<F: Future>(what: &str, future: F) -> F::Output {
         Ok(output) => output,
         Err(_) => panic!("it hangs: {what}"),
     }
-}
-
-/// How much memory this process holds, where that can be asked.
-fn held() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes << 10)
-}
-
-/// What ran in between has not left more than this behind, other tests at the same time included:
-/// what those hold they give back in a while.
-#[track_caller]
-fn assert_no_more_than(bytes: usize, before: Option<usize>) {
-    let mut more = 0;
-    for _ in 0..50 {
-        let (Some(before), Some(after)) = (before, held()) else {
-            return;
-        };
-        more = after.saturating_sub(before);
-        if more < bytes {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(100));
-    }
-    panic!("{more} bytes more");
 }
