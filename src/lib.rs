@@ -51,6 +51,9 @@
 //!   changes**: [`with_retry`], [`with_overrides`].
 //! - **What one learns**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
 //!   [`RetryObserver`], [`ErrorExt`].
+//! - **Guides**: [choosing a rule](guide::choosing_a_rule), [coming from
+//!   reqwest-retry](guide::coming_from_reqwest_retry), [what is retried and
+//!   why](guide::what_is_retried_and_why), [testing your own rule](guide::testing_your_own_rule).
 //!
 //! # Scope of this crate
 //!
@@ -75,6 +78,7 @@
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod guide;
 mod middleware;
 mod rule;
 
@@ -87,9 +91,9 @@ pub use middleware::{
 };
 pub use rule::{
     Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,
-    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, StatusMatch, StatusRule,
-    StopReason, TransportError, WaitFormat, WaitHeader, WaitSource, parse_retry_after,
-    retry_after_ms,
+    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, Schedule,
+    ScheduledRetry, StatusMatch, StatusRule, StopReason, TransportError, WaitFormat, WaitHeader,
+    WaitSource, parse_retry_after, retry_after_ms,
 };
 
 /// The snippets of the README, as tests.

@@ -13,10 +13,16 @@ mod http1;
 mod http2;
 #[path = "classification/proxy.rs"]
 mod proxy;
+#[path = "classification/races.rs"]
+mod races;
 #[path = "classification/timeout.rs"]
 mod timeout;
 #[path = "classification/tls.rs"]
 mod tls;
+#[path = "classification/twins.rs"]
+mod twins;
+#[path = "classification/wrapped.rs"]
+mod wrapped;
 
 use reqwest::{ClientBuilder, Method, StatusCode};
 use reqwest_middleware::Error;
@@ -87,6 +93,9 @@ fn unsent(class: Option<TransportError>) -> bool {
         Some(Dns | Connect | ConnectTimeout | Tls | Proxy { .. } | NotProcessed)
     )
 }
+
+/// What a failure may be before anything was read.
+const NEVER_READ: &[Option<TransportError>] = &[Some(NotProcessed), Some(Closed)];
 
 fn decided_by(class: Option<TransportError>) -> &'static str {
     match class {
@@ -181,6 +190,7 @@ const CREDENTIALS: StatusCode = StatusCode::PROXY_AUTHENTICATION_REQUIRED;
 faults! {
     "connection refused": Some(Connect) => connect {
         connection_refused 5;
+        connection_reset_while_connecting 2;
         proxy_refuses_connections 3;
         socks_proxy_refuses_connections 3;
     }
@@ -200,6 +210,7 @@ faults! {
         total_timeout_in_the_tls_handshake 2;
         total_timeout_before_the_head 2;
         read_timeout_before_the_head 2;
+        total_timeout_in_a_flood_of_interim_answers 2;
     }
     "connection gone before a byte was written": Some(NotProcessed) => http1 {
         connection_closed_at_once 10;
@@ -219,9 +230,12 @@ faults! {
         reset_after_the_request_was_read 30;
         reset_in_the_head 30;
     }
+    "runtime of the connection gone": Some(Closed) => http1 {
+        runtime_of_the_connection_dropped 5;
+    }
     "upload cut off": Some(Closed) => http1 {
-        upload_closed 30;
-        upload_reset 30;
+        upload_closed 10;
+        upload_reset 10;
     }
     "no HTTP where a head should be, or a head without end": Some(Protocol) => http1 {
         garbage_instead_of_a_head 5;
@@ -280,13 +294,10 @@ faults! {
         stream_refused 5;
         stream_refused_unread 5;
     }
-    "HTTP/2 GOAWAY that leaves the request out":
-    Some(NotProcessed), without "http2": Some(Closed) => http2 {
+    "HTTP/2 GOAWAY, whether it covers the request or leaves it out": Some(Closed) => http2 {
         goaway_that_leaves_the_request_out 10;
         goaway_with_an_error_that_leaves_the_request_out 10;
         goaway_that_leaves_the_request_out_unread 10;
-    }
-    "HTTP/2 GOAWAY that covers the request, then closed": Some(Closed) => http2 {
         goaway_that_covers_the_request 30;
         goaway_with_an_error_that_covers_the_request 30;
         goaway_that_covers_everything 30;
@@ -300,6 +311,10 @@ faults! {
         http2_connection_closed 30;
         http2_connection_reset 30;
     }
+    "HTTP/2 connection gone before there was a stream for the request": Some(Closed) => http2 {
+        connection_closed_while_the_request_waits_for_a_stream 5;
+        connection_reset_while_the_request_waits_for_a_stream 5;
+    }
     "HTTP/2 ping not answered in time": Some(Timeout) => http2 {
         pings_unanswered 2;
     }
@@ -311,6 +326,7 @@ faults! {
         body_stream_failed 5;
         body_stream_failed_to_connect 5;
         body_stream_ended_early 5;
+        body_stream_panicked 5;
     }
     "body stream of the request failed over HTTP/2":
     None, without "http2": Some(Closed) => caller {

@@ -32,7 +32,8 @@ use crate::TransportError;
 /// | connection gone before a byte was written | hyper: canceled | `NotProcessed` | yes | `unsent_failures` |
 /// | closed before a whole head | hyper: incomplete message | `Closed` | no | `sent_failures` |
 /// | reset before a whole head | hyper: connection reset | `Closed` | no | `sent_failures` |
-/// | upload cut off | hyper: error writing a body, broken pipe, connection reset | `Closed` | no | `sent_failures` |
+/// | runtime of the connection gone | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
+/// | upload cut off | hyper: incomplete message, broken pipe, connection reset, now this, now that | `Closed` | no | `sent_failures` |
 /// | no HTTP where a head should be, or a head without end | hyper: parse error | `Protocol` | – | never |
 /// | certificate that does not verify | connect: rustls `InvalidCertificate` | `Certificate`; `Tls` without `rustls` | – | never |
 /// | client certificate demanded or refused | connect: a rustls alert about certificates | `Certificate`; `Tls` without `rustls` | – | never |
@@ -43,10 +44,10 @@ use crate::TransportError;
 /// | proxy demands credentials | connect: "proxy authorization required" | `Proxy { status: Some(407) }` | yes | `unsent_failures`, `statuses` |
 /// | proxy refuses the tunnel, or is none | connect: "tunnel error", "SOCKS error" | `Proxy { status: None }` | yes | `unsent_failures` |
 /// | HTTP/2 stream refused | h2: a reset, REFUSED_STREAM, by the peer | `NotProcessed`; `Closed` without `http2` | yes | `unsent_failures` |
-/// | HTTP/2 GOAWAY that leaves the request out | h2: a GOAWAY by the peer | `NotProcessed`; `Closed` without `http2` | yes | `unsent_failures` |
-/// | HTTP/2 GOAWAY that covers the request, then closed | hyper: broken pipe | `Closed` | no | `sent_failures` |
+/// | HTTP/2 GOAWAY, whether it covers the request or leaves it out | hyper: broken pipe; h2: a GOAWAY by the peer | `Closed` | no | `sent_failures` |
 /// | HTTP/2 stream reset for another reason | h2: a reset by the peer | `Closed` | no | `sent_failures` |
 /// | HTTP/2 connection closed or reset | hyper: broken pipe, connection reset | `Closed` | no | `sent_failures` |
+/// | HTTP/2 connection gone before there was a stream for the request | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
 /// | HTTP/2 ping not answered in time | hyper: timeout | `Timeout` | no | `timeouts`, `sent_failures` |
 /// | no HTTP/2 where it was spoken | h2: a GOAWAY of its own | `Protocol`; `Closed` without `http2` | – | never |
 /// | body stream of the request failed | hyper: an error of the user's | none | – | comes straight back |
@@ -61,6 +62,9 @@ use crate::TransportError;
 ///   redirects are tracked knows better.
 /// - Whose request failed. A middleware further in that sends requests of its own and passes their
 ///   `reqwest::Error` on makes it look like one of this request.
+/// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports one
+///   that comes in while it opens a stream on that stream, also when it covers it and the request
+///   goes out and is processed.
 /// - What a wrapper hides. One whose `source()` leads past the `reqwest::Error`, as thiserror's
 ///   `transparent` does, is no failure of the transport.
 /// - A certificate that does not verify under another TLS than rustls: that is `Connect`.
@@ -132,8 +136,8 @@ pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> 
     chain(error).find_map(|link| link.downcast_ref())
 }
 
-/// How far a chain is followed. The longest that reqwest makes has less than ten links; this is
-/// against one that bites its own tail.
+/// How far a chain is followed. The longest that reqwest makes has fewer than ten links; this
+/// is against one that bites its own tail.
 const DEPTH: usize = 64;
 
 /// An error and all that is behind it.
@@ -196,7 +200,10 @@ impl Finding {
 
 fn of_hyper(error: &hyper::Error) -> Option<Finding> {
     if error.is_user() {
-        Some(Finding::Caller)
+        // The task of the connection went away with the request, which is nobody's doing: hyper
+        // counts it among its user's errors, for the caller may have ended the runtime. Whether the
+        // request was written by then it does not say.
+        (error.to_string() != "dispatch task is gone").then_some(Finding::Caller)
     } else if error.is_parse() {
         Some(Finding::Protocol)
     } else if error.is_canceled() {
@@ -230,6 +237,8 @@ fn of_words(words: &str) -> Option<Finding> {
         | "tunnel error: io error establishing tunnel"
         | "tunnel error: proxy response headers too long" => Some(Finding::Proxy(None)),
         "SOCKS error: failed to create underlying connection" => Some(Finding::Tcp),
+        // A body stream of the caller's, in the task of the connection.
+        "user code panicked" => Some(Finding::Caller),
         _ if words.starts_with("SOCKS error: ") => Some(Finding::Proxy(None)),
         _ if words.starts_with("tcp ") => Some(Finding::Tcp),
         _ if words.starts_with("invalid URL, ") => Some(Finding::Caller),
@@ -280,10 +289,10 @@ fn of_rustls(_: &(dyn StdError + 'static)) -> Option<Finding> {
 fn of_h2(link: &(dyn StdError + 'static)) -> Option<Finding> {
     let error: &h2::Error = link.downcast_ref()?;
     if error.is_remote() {
-        // A GOAWAY reaches only the requests that it leaves out; those it covers see the
-        // connection close.
-        let refused = error.is_go_away() || error.reason() == Some(h2::Reason::REFUSED_STREAM);
-        refused.then_some(Finding::NotProcessed)
+        // Not for a GOAWAY, which may cover the request: hyper 1.12 sends the stream and then asks
+        // whether the connection is sound, and hands a GOAWAY that came in between to the request.
+        let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
+        (error.is_reset() && refused).then_some(Finding::NotProcessed)
     } else if error.is_library() {
         Some(Finding::Protocol)
     } else if error.is_reset() {
@@ -307,5 +316,119 @@ fn timed_out(link: &(dyn StdError + 'static)) -> bool {
     } else {
         link.downcast_ref::<io::Error>()
             .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// What became of reading a body, where one server says one thing and closes or holds its peace.
+    async fn body(answer: &[u8], then_close: bool) -> Option<TransportError> {
+        classify_body(&read(answer, then_close).await)
+    }
+
+    async fn read(answer: &[u8], then_close: bool) -> reqwest::Error {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let answer = answer.to_vec();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 4096]).unwrap();
+            client.write_all(&answer).unwrap();
+            if !then_close {
+                let _ = client.read(&mut [0]);
+            }
+        });
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_millis(200));
+        match client.build().unwrap().get(url).send().await {
+            Ok(answer) => answer.bytes().await.unwrap_err(),
+            Err(error) => error,
+        }
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn gzip_answer(body: &[u8], length: usize) -> Vec<u8> {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {length}\r\n\r\n"
+        );
+        [head.as_bytes(), body].concat()
+    }
+
+    #[tokio::test]
+    async fn a_body_shorter_than_its_length_is_broken_off() {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart";
+        assert_eq!(body(answer, true).await, Some(TransportError::Body));
+    }
+
+    #[tokio::test]
+    async fn chunks_without_the_last_are_broken_off() {
+        let answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\npart\r\n";
+        assert_eq!(body(answer, true).await, Some(TransportError::Body));
+    }
+
+    #[tokio::test]
+    async fn a_chunk_whose_size_is_no_number_is_broken_off() {
+        let answer = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\npart\r\n";
+        assert_eq!(body(answer, true).await, Some(TransportError::Body));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_stalls_times_out() {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\npart";
+        assert_eq!(body(answer, false).await, Some(TransportError::Timeout));
+    }
+
+    #[tokio::test]
+    async fn a_compressed_body_that_breaks_off_is_broken_off() {
+        let whole = gzip(&[b'x'; 10_000]);
+        let answer = gzip_answer(&whole[..whole.len() / 2], whole.len());
+        assert_eq!(body(&answer, true).await, Some(TransportError::Body));
+    }
+
+    #[tokio::test]
+    async fn a_compressed_body_that_came_whole_and_reads_as_nonsense_is_no_transport_failure() {
+        let answer = gzip_answer(b"no gzip", 7);
+        assert_eq!(body(&answer, true).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_timeout_is_found_however_deep_it_is_wrapped() {
+        let timed_out = reqwest_middleware::Error::from(read(b"", false).await);
+        assert!(is_timeout(&timed_out));
+        assert!(is_timeout(&reqwest_middleware::Error::middleware(
+            timed_out
+        )));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_timeout_is_none_however_deep_it_is_wrapped() {
+        let closed = reqwest_middleware::Error::from(read(b"", true).await);
+        assert!(!is_timeout(&closed));
+        assert!(!is_timeout(&reqwest_middleware::Error::middleware(closed)));
+    }
+
+    #[test]
+    fn an_error_is_found_by_its_type() {
+        let timed_out = io::Error::from(io::ErrorKind::TimedOut);
+        let error = reqwest_middleware::Error::middleware(io::Error::other(timed_out));
+        assert_eq!(
+            find::<io::Error>(&error).map(io::Error::kind),
+            Some(io::ErrorKind::Other)
+        );
+        assert!(find::<reqwest::Error>(&error).is_none());
+        assert!(!is_timeout(&error));
     }
 }

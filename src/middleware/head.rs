@@ -7,7 +7,9 @@ use http::header::DATE;
 use http::{HeaderMap, StatusCode, Version};
 use reqwest::{Response, Url};
 
-/// The head of a response, as the closures of a [`RetryPolicy`] see it.
+use crate::rule::http_date;
+
+/// The head of a response, as the closures of a [`RetryPolicy`](crate::RetryPolicy) see it.
 ///
 /// One is made of any response, so a closure can be tested by itself.
 ///
@@ -82,5 +84,27 @@ impl fmt::Debug for ResponseHead<'_> {
 
 /// The time of day at which a server says that it answered.
 pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
-    httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()
+    http_date(headers.get(DATE)?.to_str().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn the_time_of_an_answer_is_read_like_any_other_date() {
+        let seconds = |date| {
+            let headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static(date))]);
+            let moment = answered_at(&headers)?;
+            moment.duration_since(SystemTime::UNIX_EPOCH).ok()
+        };
+        let leap = Some(Duration::from_secs(1_483_228_800));
+        assert_eq!(seconds("Sat, 31 Dec 2016 23:59:60 GMT"), leap);
+        assert_eq!(seconds("Sun, 01 Jan 2017 00:00:00 GMT"), leap);
+        assert_eq!(seconds("Saturday, 31-Dec-16T23:59:59 GMT"), None);
+    }
 }

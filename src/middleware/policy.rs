@@ -51,6 +51,7 @@ const DRAIN_LIMIT: usize = 64 * 1024;
 /// # let _ = middleware;
 /// ```
 #[derive(Clone)]
+#[must_use = "a policy does nothing until a middleware, a request or a task has it"]
 pub struct RetryPolicy {
     rule: Arc<RetryRule>,
     settings: Arc<Settings>,

@@ -34,7 +34,7 @@ impl fmt::Display for AttemptResult {
 }
 
 /// One attempt of a send, and the wait that followed it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptRecord {
     pub(crate) result: AttemptResult,
     pub(crate) elapsed: Duration,
@@ -80,10 +80,10 @@ impl AttemptRecord {
 /// It is found in the extensions of the final response and in the request's `Extensions` after a
 /// retry, and after a first attempt that failed or was refused and was not retried; for a send that
 /// ended in an error, put a [`RetryLog`] into the request's extensions. A copy costs no allocation.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RetryReport(Arc<Inner>);
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 struct Inner {
     records: Vec<AttemptRecord>,
     stop: Option<StopReason>,

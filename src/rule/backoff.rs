@@ -29,7 +29,7 @@ use super::power::scaled;
 /// assert_eq!(backoff.delay(1, 0.5), Duration::from_millis(500));
 /// assert_eq!(backoff.delay(u32::MAX, 0.5), Duration::from_secs(4));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
     /// The delay before the first retry, before jitter. Zero means that no delay ever grows.
     pub base: Duration,
@@ -72,7 +72,7 @@ impl Default for Backoff {
 /// assert_eq!(around.delay(0, 0.25), Duration::from_millis(900));
 /// assert_eq!(around.delay(0, 0.99), second); // 1195 ms are above the maximum
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Jitter {
     /// The delay stays as it is.
     #[default]

@@ -43,7 +43,7 @@ use super::{Attempt, StopReason};
 /// assert_eq!(after(2, 301), Decision::Stop(StopReason::SoftLimit));
 /// assert_eq!(after(1, 600), Decision::Stop(StopReason::HardLimit(Duration::ZERO)));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// Once more than this time has passed no retry is made, except as `min_retries` says.
     pub soft_elapsed: Option<Duration>,

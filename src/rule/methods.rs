@@ -15,7 +15,7 @@ use http::Method;
 /// assert!(!Methods::Idempotent.allows(&Method::POST, false));
 /// assert!(Methods::Any.allows(&Method::POST, false));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Methods {
     /// No method: what falls under it is not retryable.
     #[default]

@@ -16,6 +16,9 @@ mod millis;
 mod outcome;
 mod power;
 mod retry_after;
+mod schedule;
+mod schedule_text;
+mod scheduled_retry;
 mod status;
 mod stop;
 mod validate;
@@ -29,10 +32,13 @@ pub use limits::Limits;
 pub use methods::Methods;
 pub use outcome::{AttemptOutcome, TransportError};
 pub use retry_after::{RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader};
+pub use schedule::Schedule;
+pub use scheduled_retry::ScheduledRetry;
 pub use status::{StatusMatch, StatusRule};
 pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};
 pub use wait::WaitSource;
+pub(crate) use wait_text::http_date;
 pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 
 /// Which failed requests are sent again, after what wait, and when to give up: data from which
@@ -40,7 +46,9 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///
 /// A rule is written as its difference from one of two others, [`never`](RetryRule::never) and
 /// [`transient`](RetryRule::transient): `RetryRule { max_retries: 5, ..RetryRule::transient() }`.
-/// The `..` is the supported form; a rule that lists every field breaks when one is added.
+/// The `..` is the supported form; a rule that lists every field breaks when one is added. So does
+/// a `match` when one of the enums in it gets a variant: they are closed, so that who shows or
+/// stores rules is told of what is new.
 ///
 /// Durations count in whole milliseconds; what is below is dropped. Any field values make a rule
 /// that gives answers, and [`validate`](RetryRule::validate) names what cannot be meant.
@@ -128,7 +136,7 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// let second = Attempt { attempt: 1, ..first };
 /// assert_eq!(rule.decide(&closed, &second), Decision::Stop(StopReason::Exhausted));
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryRule {
     /// How many retries are made at most; the first attempt is none.
     pub max_retries: u32,

@@ -69,9 +69,8 @@ pub enum TransportError {
         /// The status of the proxy's answer to CONNECT, where it is known.
         status: Option<StatusCode>,
     },
-    /// The server says that it did not process the request (HTTP/2: REFUSED_STREAM, or a GOAWAY
-    /// that does not cover the stream; RFC 9113, 8.7), or the connection was gone before a byte
-    /// was written. Unsent.
+    /// The server says that it did not process the request (HTTP/2: REFUSED_STREAM; RFC 9113, 8.7),
+    /// or the connection was gone before a byte was written. Unsent.
     NotProcessed,
     /// What would be unsent, after a redirect was followed: the first request was answered, so it
     /// was processed.

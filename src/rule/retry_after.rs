@@ -51,7 +51,7 @@ use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
 /// let last = Attempt { attempt: 3, ..first };
 /// assert_eq!(rule.decide(&outcome, &last), Decision::Stop(StopReason::Exhausted));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RetryAfter {
     /// Headers of the service's own, read before the standard ones and whatever `source` says;
     /// the first that can be read counts.
@@ -100,7 +100,7 @@ pub struct RetryAfter {
 /// assert_eq!(decide(RetryAfterSource::Header), wait(2000));
 /// assert_eq!(decide(RetryAfterSource::MsThenHeader), wait(1250));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RetryAfterSource {
     /// None of them.
     #[default]
@@ -145,7 +145,7 @@ pub enum RetryAfterSource {
 /// );
 /// assert_eq!(decide(RetryAfterCap::NoCap), Decision::Wait(asked));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RetryAfterCap {
     /// Above this the send stops, with
     /// [`StopReason::RetryAfterTooLong`](crate::StopReason::RetryAfterTooLong).
@@ -181,7 +181,7 @@ pub enum RetryAfterCap {
 /// assert_eq!(decide(RetryAfterRole::Replace), Decision::Wait(Duration::from_millis(10)));
 /// assert_eq!(decide(RetryAfterRole::Floor), Decision::Wait(Duration::from_millis(50)));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RetryAfterRole {
     /// The server's wait is the wait.
     #[default]
@@ -209,7 +209,7 @@ pub enum RetryAfterRole {
 /// assert_eq!(reset.read(&headers, Some(now)), Some(Duration::from_secs(3)));
 /// assert_eq!(reset.read(&headers, None), None); // a moment means nothing without the time of day
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WaitHeader {
     /// Its name.
     pub name: HeaderName,

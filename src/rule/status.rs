@@ -44,7 +44,7 @@ use super::Methods;
 ///     Decision::Stop(StopReason::NotRetryable),
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatusRule {
     /// The statuses that it is about.
     pub statuses: Vec<StatusMatch>,
@@ -89,7 +89,7 @@ impl StatusRule {
 /// assert!(StatusMatch::Range(500, 503).contains(StatusCode::SERVICE_UNAVAILABLE));
 /// assert!(!StatusMatch::Range(503, 500).contains(StatusCode::SERVICE_UNAVAILABLE));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StatusMatch {
     /// This status.
     Code(u16),

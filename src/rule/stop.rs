@@ -70,9 +70,7 @@ impl StopReason {
             | StopReason::Throttled => false,
         }
     }
-}
 
-impl StopReason {
     /// A short name that stays the same, for metrics and logs: without the wait, in snake case.
     ///
     /// # Examples
@@ -123,7 +121,7 @@ impl fmt::Display for StopReason {
                 return write!(f, "a wait of {wait:?} is not shorter than the time left");
             }
             StopReason::Throttled => "the retry budget is empty",
-            StopReason::TotalTimeout => "the total timeout ran out during an attempt",
+            StopReason::TotalTimeout => "the total timeout ran out",
         })
     }
 }

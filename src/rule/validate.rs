@@ -29,7 +29,7 @@ use super::{Backoff, Limits, RetryRule, StatusMatch};
 ///      first; `limits.hard_elapsed_ms` is 0, expected 1 or more, or no limit",
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InvalidRule {
     faults: Vec<RuleFault>,
 }
@@ -75,7 +75,7 @@ impl Error for InvalidRule {}
 ///     "`statuses[0].statuses[1]` is 42, expected statuses from 100 to 999",
 /// );
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RuleFault {
     field: String,
     found: String,

@@ -35,7 +35,7 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// assert_eq!(read(WaitFormat::UnixSeconds, "2"), Some(0)); // long ago
 /// assert_eq!(read(WaitFormat::Seconds, "soon"), None);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WaitFormat {
     /// Seconds to wait.
     Seconds,
@@ -185,15 +185,32 @@ fn until_unix(moment: Duration, now: SystemTime) -> Duration {
 }
 
 fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
+    http_date(value).map(|moment| until(moment, now))
+}
+
+/// The moment that an HTTP date names.
+pub(crate) fn http_date(value: &str) -> Option<SystemTime> {
+    let value = trimmed(value);
     // `httpdate` would trim white space that is none in HTTP.
     match value.as_bytes() {
         [first, .., last] if first.is_ascii_alphabetic() && last.is_ascii_alphanumeric() => {}
         _ => return None,
     }
-    let moment = httpdate::parse_http_date(value)
+    if !is_parted(value) {
+        return None;
+    }
+    httpdate::parse_http_date(value)
         .ok()
-        .or_else(|| leap_second(value))?;
-    Some(until(moment, now))
+        .or_else(|| leap_second(value))
+}
+
+/// Whether there is a space between day and time, for which `httpdate` does not look in the form
+/// of RFC 850.
+fn is_parted(value: &str) -> bool {
+    match value.strip_suffix(" GMT") {
+        Some(date) => date.bytes().nth_back("08:49:37".len()) == Some(b' '),
+        None => true,
+    }
 }
 
 /// The second after the leap second that a date names: `httpdate` knows no `:60`, RFC 9110 does.
@@ -220,4 +237,33 @@ fn leap_second(value: &str) -> Option<SystemTime> {
 
 fn until(moment: SystemTime, now: SystemTime) -> Duration {
     floored(moment.duration_since(now).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn names(date: &str, seconds: Option<u64>) {
+        let moment = seconds.map(|seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(http_date(date), moment);
+    }
+
+    #[test]
+    fn a_space_parts_day_and_time_in_every_form() {
+        names("Sun, 06 Nov 1994 08:49:37 GMT", Some(784_111_777));
+        names("Sunday, 06-Nov-94 08:49:37 GMT", Some(784_111_777));
+        names("Sun Nov  6 08:49:37 1994", Some(784_111_777));
+        names("Sun, 06 Nov 1994T08:49:37 GMT", None);
+        names("Sunday, 06-Nov-94T08:49:37 GMT", None);
+        names("Sunday, 06-Nov-94T08:49:60 GMT", None);
+        names("Sun Nov  6T08:49:37 1994", None);
+    }
+
+    #[test]
+    fn what_is_too_short_to_be_a_date_is_none() {
+        for short in ["", "a", " GMT", "a GMT", "08:49:37 GMT", "a08:49:37 GMT"] {
+            names(short, None);
+        }
+    }
 }

@@ -1,9 +1,6 @@
 //! What is no failure of the transport: the caller's own doing, and what comes after the head.
 
-use std::future::Future;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,9 +8,10 @@ use futures_util::stream::{self, StreamExt};
 use hyper_util::client::legacy::connect::HttpConnector;
 use reqwest::{Body, ClientBuilder, Method};
 use reqwest_middleware::Error;
-use tower::{Layer, Service};
+use tower::Service;
 
 use crate::support::client;
+use crate::support::connector::FailingConnector;
 use crate::support::h1::H1;
 use crate::support::h2::{self, H2};
 use crate::support::refused::Refused;
@@ -52,6 +50,15 @@ pub async fn body_stream_failed_over_http2(method: Method) -> Failed {
     Failed::new(error, server.count())
 }
 
+/// In the task of the connection, which goes with it.
+pub async fn body_stream_panicked(method: Method) -> Failed {
+    let server = H1::start(Act::ok("never")).await;
+    let pieces = stream::iter([Ok::<_, io::Error>("piece")]);
+    let body = Body::wrap_stream(pieces.chain(stream::once(async { panic!("as it should") })));
+    let error = upload(client(), method, server.url("/"), body).await;
+    Failed::new(error, server.count())
+}
+
 pub async fn body_stream_ended_early(method: Method) -> Failed {
     let server = H1::start(Act::ok("never")).await;
     let body = Body::wrap_stream(stream::iter([Ok::<_, io::Error>("short")]));
@@ -65,7 +72,14 @@ pub async fn body_stream_ended_early(method: Method) -> Failed {
 
 /// hyper-util's own connector as reqwest uses it when it is built without TLS.
 pub async fn https_from_a_client_without_tls(method: Method) -> Failed {
-    lost(client().connector_layer(Plain), method, TARGET).await
+    let plain = FailingConnector::new(|| async {
+        HttpConnector::new()
+            .call(TARGET.parse().unwrap())
+            .await
+            .unwrap_err()
+            .into()
+    });
+    lost(client().connector_layer(plain), method, TARGET).await
 }
 
 pub async fn http2_asked_of_an_http_1_1_connection(method: Method) -> Failed {
@@ -158,39 +172,4 @@ where
         Err(error)
     });
     Body::wrap_stream(piece.chain(failure))
-}
-
-/// A connector that never got TLS, in place of the client's.
-#[derive(Clone)]
-struct Plain;
-
-#[derive(Clone)]
-struct PlainConnector<S>(std::marker::PhantomData<fn() -> S>);
-
-impl<S> Layer<S> for Plain {
-    type Service = PlainConnector<S>;
-
-    fn layer(&self, _: S) -> PlainConnector<S> {
-        PlainConnector(std::marker::PhantomData)
-    }
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-impl<R, S: Service<R, Error = BoxError>> Service<R> for PlainConnector<S>
-where
-    S::Response: 'static,
-{
-    type Response = S::Response;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, _: R) -> Self::Future {
-        let connecting = HttpConnector::new().call(TARGET.parse().unwrap());
-        Box::pin(async { Err(connecting.await.unwrap_err().into()) })
-    }
 }

@@ -1,53 +1,72 @@
 //! Faults of HTTP/1.1.
 
+use std::time::Duration;
+
 use reqwest::{ClientBuilder, Method};
-use reqwest_middleware::Error;
 use reqwest_retry_rules::{TransportError, classify};
 use tokio::io::AsyncWriteExt;
+use tokio::runtime;
 
-use crate::support::client;
 use crate::support::h1::H1;
 use crate::support::proxy;
 use crate::support::raw::Raw;
 use crate::support::script::{Act, End};
 use crate::support::tls::{Cert, Tls, trusting};
+use crate::support::{client, eventually};
 use crate::{Failed, TARGET, exchange, lost, send, via};
 
 pub async fn connection_closed_at_once(method: Method) -> Failed {
-    loop {
-        let failed = at(Act::CloseOnAccept, client(), method.clone()).await;
-        if !too_late(&failed.error) {
-            return failed;
-        }
-    }
+    in_time(async || Some(at(Act::CloseOnAccept, client(), method.clone()).await)).await
 }
 
 pub async fn connection_reset_at_once(method: Method) -> Failed {
-    loop {
-        let failed = at(Act::ResetOnAccept, client(), method.clone()).await;
-        if !too_late(&failed.error) {
-            return failed;
-        }
-    }
+    in_time(async || Some(at(Act::ResetOnAccept, client(), method.clone()).await)).await
+}
+
+/// The connection was made in another runtime, which ends while the answer is waited for in this one.
+pub async fn runtime_of_the_connection_dropped(method: Method) -> Failed {
+    let server = H1::start(vec![Act::ok(""), Act::Silence]).await;
+    let client = client().build().unwrap();
+    let other = runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let first = client.get(server.url("/"));
+    let first = other.spawn(async { first.send().await?.bytes().await });
+    first.await.unwrap().unwrap();
+    // Its connection takes a moment to be free for the next.
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    let waiting = tokio::spawn(client.request(method, server.url("/")).send());
+    eventually("the second arrived", || server.count() == 2).await;
+    assert_eq!(server.connections(), 1);
+    other.shutdown_background();
+    let error = waiting.await.unwrap().unwrap_err();
+    Failed::new(error, server.count() - 1)
 }
 
 /// The server speaks before it is spoken to.
 pub async fn answer_to_nothing(method: Method) -> Failed {
-    loop {
+    in_time(async || {
         let server = impatient().await;
-        match send(client(), method.clone(), server.url("http", "/")).await {
-            Err(error) if !too_late(&error) => {
-                return Failed::new(error, 0);
-            }
-            _ => continue,
-        }
-    }
+        let answer = send(client(), method.clone(), server.url("http", "/")).await;
+        Some(Failed::new(answer.err()?, 0))
+    })
+    .await
 }
 
 /// What hyper notices first is a race, and a request that was written when it did is as any other:
 /// lost, or, where the server spoke too soon, answered. In a runtime of one thread that is rare.
-fn too_late(error: &Error) -> bool {
-    classify(error) == Some(TransportError::Closed)
+async fn in_time(attempt: impl AsyncFn() -> Option<Failed>) -> Failed {
+    for _ in 0..100 {
+        match attempt().await {
+            Some(failed) if classify(&failed.error) != Some(TransportError::Closed) => {
+                return failed;
+            }
+            _ => {}
+        }
+    }
+    panic!("always too late");
 }
 
 /// A server that answers before it is asked.

@@ -1,15 +1,22 @@
 //! Faults of HTTP/2, frame by frame.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use h2::Reason;
+use http::Response;
 use reqwest::{ClientBuilder, Method};
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
-use crate::support::client;
 use crate::support::h1::H1;
 use crate::support::h2::{Act, H2, Last};
+use crate::support::log::Log;
+use crate::support::raw::{Raw, finish};
 use crate::support::script::{self, End};
+use crate::support::{client, eventually};
 use crate::{Failed, send};
 
 pub async fn stream_refused(method: Method) -> Failed {
@@ -93,6 +100,14 @@ pub async fn http2_connection_reset(method: Method) -> Failed {
     at(Act::End(End::Reset), client(), method).await
 }
 
+pub async fn connection_closed_while_the_request_waits_for_a_stream(method: Method) -> Failed {
+    waiting_for_a_stream(End::Close, method).await
+}
+
+pub async fn connection_reset_while_the_request_waits_for_a_stream(method: Method) -> Failed {
+    waiting_for_a_stream(End::Reset, method).await
+}
+
 pub async fn pings_unanswered(method: Method) -> Failed {
     let client = client()
         .http2_keep_alive_interval(Duration::from_millis(50))
@@ -115,6 +130,60 @@ pub async fn http2_spoken_to_an_http_1_1_server(method: Method) -> Failed {
     let client = client().http2_prior_knowledge();
     let error = send(client, method, server.url("/")).await.unwrap_err();
     Failed::new(error, server.count())
+}
+
+/// The server allows one stream at a time, which another request has when the connection ends.
+async fn waiting_for_a_stream(end: End, method: Method) -> Failed {
+    let over = Arc::new(Notify::new());
+    let told = over.clone();
+    let server = Raw::start(move |socket, _, log| {
+        let told = told.clone();
+        async move { one_at_a_time(socket, &log, end, &told).await }
+    })
+    .await;
+    let client = client().http2_prior_knowledge().build().unwrap();
+    let get = || client.get(server.url("http", "/")).send();
+    // From its answer the client knows of the limit.
+    get().await.unwrap();
+    let holding = tokio::spawn(get());
+    eventually("the only stream is taken", || server.begun() == 2).await;
+    let waiting = tokio::spawn(client.request(method, server.url("http", "/")).send());
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    over.notify_one();
+    holding.await.unwrap().unwrap_err();
+    let error = waiting.await.unwrap().unwrap_err();
+    Failed::new(error, server.begun() - 2)
+}
+
+/// Answers the first request, and no other until it is told to end.
+async fn one_at_a_time(
+    mut socket: TcpStream,
+    log: &Log,
+    end: End,
+    told: &Notify,
+) -> io::Result<()> {
+    let mut connection = h2::server::Builder::new()
+        .max_concurrent_streams(1)
+        .handshake::<_, Bytes>(&mut socket)
+        .await
+        .map_err(io::Error::other)?;
+    let mut held = Vec::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = connection.accept() => accepted,
+            () = told.notified() => break,
+        };
+        let Some(Ok((_, mut respond))) = accepted else {
+            return Ok(());
+        };
+        log.note_begun();
+        if log.begun() == 1 {
+            let _ = respond.send_response(Response::new(()), true);
+        }
+        held.push(respond);
+    }
+    drop(connection);
+    finish(socket, end).await
 }
 
 async fn at(act: Act, client: ClientBuilder, method: Method) -> Failed {

@@ -61,15 +61,19 @@ pub async fn total_timeout_in_the_tls_handshake(method: Method) -> Failed {
 }
 
 pub async fn total_timeout_before_the_head(method: Method) -> Failed {
-    unanswered(client().timeout(SHORT), method).await
+    at(Act::Silence, client().timeout(SHORT), method).await
 }
 
 pub async fn read_timeout_before_the_head(method: Method) -> Failed {
-    unanswered(client().read_timeout(SHORT), method).await
+    at(Act::Silence, client().read_timeout(SHORT), method).await
 }
 
-async fn unanswered(client: ClientBuilder, method: Method) -> Failed {
-    let server = H1::start(Act::Silence).await;
+pub async fn total_timeout_in_a_flood_of_interim_answers(method: Method) -> Failed {
+    at(Act::interim_flood(), client().timeout(SHORT), method).await
+}
+
+async fn at(act: Act, client: ClientBuilder, method: Method) -> Failed {
+    let server = H1::start(act).await;
     let error = send(client, method, server.url("/")).await.unwrap_err();
     Failed::new(error, server.count())
 }

@@ -7,14 +7,14 @@ use std::str;
 
 use bytes::{Buf, Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 use super::log::{Connection, Log, Received};
 use super::script::{Act, Answer, Body, End, Script, Turn};
+use super::socket::Socket;
 use super::tls;
 
 /// The server. It goes when this is dropped, with all its connections. It derefs to its [`Log`].
@@ -106,23 +106,6 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, script: Script,
             };
         });
         while connections.try_join_next().is_some() {}
-    }
-}
-
-/// A stream over TCP that can be reset.
-pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send {
-    fn tcp(&self) -> &TcpStream;
-}
-
-impl Socket for TcpStream {
-    fn tcp(&self) -> &TcpStream {
-        self
-    }
-}
-
-impl Socket for TlsStream<TcpStream> {
-    fn tcp(&self) -> &TcpStream {
-        self.get_ref().0
     }
 }
 
@@ -256,7 +239,7 @@ impl<S: Socket> Wire<S> {
         let length = match &answer.body {
             _ if matches!(answer.status, 100..=199 | 204) => None,
             Body::Whole(body) | Body::Later(_, body) => Some(body.len() as u64),
-            Body::Short(declared, _) => Some(*declared),
+            Body::Short(length, _) | Body::Long(length) => Some(*length),
             Body::UntilClose(_) => None,
             _ => {
                 text += "transfer-encoding: chunked\r\n";
@@ -327,6 +310,15 @@ impl<S: Socket> Wire<S> {
                 bytes.extend_from_slice(b"zz\r\nwhat\r\n");
                 self.write(&bytes).await?;
                 return self.end(broken).await;
+            }
+            Body::Long(length) => {
+                self.write(&bytes).await?;
+                let (piece, mut left) = ([b'x'; 16 * 1024], *length);
+                while left > 0 {
+                    let next = left.min(piece.len() as u64);
+                    self.write(&piece[..next as usize]).await?;
+                    left -= next;
+                }
             }
             Body::Endless => {
                 self.write(&bytes).await?;

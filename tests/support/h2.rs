@@ -2,26 +2,21 @@
 //! frame where it matters.
 
 use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::ops::Deref;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use h2::Reason;
 use h2::server::SendResponse;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use super::h1::Socket;
 use super::log::{Connection, Log, Received};
 use super::script::{Answer, Body, End, Script, Turn, acts_are_a_script};
+use super::socket::{Socket, Tap};
 use super::tls;
 
 /// What an HTTP/2 server does with one stream.
@@ -67,6 +62,16 @@ pub struct Chooser(pub Arc<dyn Fn(&Received) -> Act + Send + Sync>);
 impl fmt::Debug for Chooser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Chooser")
+    }
+}
+
+impl Last {
+    fn id(self, stream: u32) -> u32 {
+        match self {
+            Last::Below => stream.saturating_sub(2),
+            Last::This => stream,
+            Last::Max => (1 << 31) - 1,
+        }
     }
 }
 
@@ -238,8 +243,7 @@ async fn play<S: Socket>(
             return Ok(());
         }
         Act::GoAwayUnread(last, reason, then) => {
-            tap.go_away(last, reason, respond.stream_id().into())
-                .await?;
+            go_away(tap, last.id(respond.stream_id().into()), reason).await?;
             act = *then;
         }
         _ => {}
@@ -249,8 +253,7 @@ async fn play<S: Socket>(
         act = match act {
             Act::Ask(chooser) => chooser.0(&request),
             Act::GoAway(last, reason, then) | Act::GoAwayUnread(last, reason, then) => {
-                tap.go_away(last, reason, respond.stream_id().into())
-                    .await?;
+                go_away(tap, last.id(respond.stream_id().into()), reason).await?;
                 *then
             }
             Act::Respond(answer) => return self::answer(respond, &answer, tap).await,
@@ -324,7 +327,9 @@ async fn answer<S: Socket>(
         Body::Whole(body) | Body::Later(_, body) => {
             head = head.header("content-length", body.len());
         }
-        Body::Short(declared, _) => head = head.header("content-length", *declared),
+        Body::Short(length, _) | Body::Long(length) => {
+            head = head.header("content-length", *length);
+        }
         _ => {}
     }
     let mut stream = respond.send_response(head.body(())?, false)?;
@@ -351,6 +356,19 @@ async fn answer<S: Socket>(
             }
             stream.send_data(Bytes::new(), true)?;
         }
+        Body::Long(length) => {
+            let mut left = *length;
+            while left > 0 {
+                stream.reserve_capacity(16 * 1024);
+                let capacity = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
+                let Some(capacity) = capacity.transpose()? else {
+                    return Ok(());
+                };
+                let piece = left.min(capacity as u64);
+                left -= piece;
+                stream.send_data(vec![b'x'; piece as usize].into(), left == 0)?;
+            }
+        }
         Body::Endless => loop {
             stream.reserve_capacity(16 * 1024);
             match std::future::poll_fn(|cx| stream.poll_capacity(cx)).await {
@@ -373,6 +391,14 @@ async fn answer<S: Socket>(
     Ok(())
 }
 
+/// h2 itself sends only its own idea of the last stream.
+async fn go_away<S: Socket>(tap: &Tap<S>, last: u32, reason: Reason) -> std::io::Result<()> {
+    let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
+    frame.extend_from_slice(&last.to_be_bytes());
+    frame.extend_from_slice(&u32::from(reason).to_be_bytes());
+    tap.write(&frame).await
+}
+
 /// Breaks a body off: [`End::Keep`] resets the stream, the others end the connection.
 async fn broken<S: Socket>(stream: &mut h2::SendStream<Bytes>, end: End, tap: &Tap<S>) {
     // A reset overtakes the data that is still in the queue.
@@ -381,122 +407,5 @@ async fn broken<S: Socket>(stream: &mut h2::SendStream<Bytes>, end: End, tap: &T
         End::Keep => stream.send_reset(Reason::INTERNAL_ERROR),
         End::Stall => std::future::pending().await,
         end => tap.end(end),
-    }
-}
-
-/// The socket under a connection, shared so that frames can be put in between.
-struct Tap<S>(Arc<Inner<S>>);
-
-struct Inner<S> {
-    socket: Mutex<S>,
-    state: Mutex<State>,
-    changed: Notify,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    Frozen,
-    Ended(End),
-}
-
-impl<S> Clone for Tap<S> {
-    fn clone(&self) -> Self {
-        Tap(self.0.clone())
-    }
-}
-
-impl<S: Socket> Tap<S> {
-    fn new(socket: S) -> Tap<S> {
-        Tap(Arc::new(Inner {
-            socket: Mutex::new(socket),
-            state: Mutex::new(State::Open),
-            changed: Notify::new(),
-        }))
-    }
-
-    /// Writes bytes of the test's own. The connection writes and flushes whole frames, and is idle
-    /// while a script plays.
-    async fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut tap = self.clone();
-        tap.write_all(bytes).await?;
-        tap.flush().await
-    }
-
-    async fn go_away(&self, last: Last, reason: Reason, stream: u32) -> io::Result<()> {
-        let last = match last {
-            Last::Below => stream.saturating_sub(2),
-            Last::This => stream,
-            Last::Max => (1 << 31) - 1,
-        };
-        let mut frame = vec![0, 0, 8, 7, 0, 0, 0, 0, 0];
-        frame.extend_from_slice(&last.to_be_bytes());
-        frame.extend_from_slice(&u32::from(reason).to_be_bytes());
-        self.write(&frame).await
-    }
-
-    fn end(&self, end: End) {
-        *self.0.state.lock().unwrap() = State::Ended(end);
-        self.0.changed.notify_one();
-    }
-
-    fn freeze(&self) {
-        *self.0.state.lock().unwrap() = State::Frozen;
-    }
-
-    async fn ended(&self) {
-        while !matches!(self.state(), State::Ended(_)) {
-            self.0.changed.notified().await;
-        }
-    }
-
-    fn state(&self) -> State {
-        *self.0.state.lock().unwrap()
-    }
-
-    async fn finish(&self) {
-        match self.state() {
-            State::Ended(End::Reset) => {
-                let _ = self.0.socket.lock().unwrap().tcp().set_zero_linger();
-            }
-            _ => {
-                let _ = self.clone().shutdown().await;
-            }
-        }
-    }
-}
-
-impl<S: Socket> AsyncRead for Tap<S> {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = ready!(Pin::new(&mut *self.0.socket.lock().unwrap()).poll_read(cx, buf));
-        if self.state() == State::Frozen {
-            return Poll::Pending;
-        }
-        Poll::Ready(read)
-    }
-}
-
-impl<S: Socket> AsyncWrite for Tap<S> {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        if self.state() == State::Frozen {
-            return Poll::Pending;
-        }
-        Pin::new(&mut *self.0.socket.lock().unwrap()).poll_write(cx, buf)
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.socket.lock().unwrap()).poll_flush(cx)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut *self.0.socket.lock().unwrap()).poll_shutdown(cx)
     }
 }

@@ -3,6 +3,7 @@
 //! Each test binary uses a part of this.
 #![allow(dead_code, clippy::disallowed_methods)]
 
+pub mod connector;
 pub mod h1;
 pub mod h2;
 pub mod hang;
@@ -12,6 +13,7 @@ pub mod raw;
 pub mod refused;
 pub mod resolver;
 pub mod script;
+pub mod socket;
 pub mod tls;
 
 use std::time::{Duration, Instant};

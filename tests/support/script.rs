@@ -145,6 +145,8 @@ pub enum Body {
     UntilClose(Bytes),
     /// One piece after another in chunks, with pauses.
     Slow(Vec<Bytes>, Duration),
+    /// So many bytes, with their length, none of which is kept.
+    Long(u64),
     /// Breaks off: fewer bytes than the length that was declared.
     Short(u64, Bytes),
     /// Breaks off: chunks without the last one.

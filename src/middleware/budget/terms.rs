@@ -33,10 +33,13 @@ impl Terms {
                 .then_some(self.reserve_per_second),
             ratio: (self.ratio > 1000 * WHOLE).then_some(self.ratio),
         };
-        if faults == InvalidBudget::default() {
-            Ok(())
-        } else {
-            Err(faults)
+        match faults {
+            InvalidBudget {
+                window: None,
+                reserve_per_second: None,
+                ratio: None,
+            } => Ok(()),
+            faults => Err(faults),
         }
     }
 
@@ -66,7 +69,7 @@ impl Terms {
 ///      ratio is 1000001, expected at most 1000000",
 /// );
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct InvalidBudget {
     window: Option<Duration>,
     reserve_per_second: Option<u32>,

@@ -1,0 +1,6 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use reqwest_retry_rules_fuzz::check_config_text;
+
+fuzz_target!(|data: &[u8]| check_config_text(data));

@@ -1,0 +1,11 @@
+//! What the targets ask of the inputs that the fuzzer makes up. The answers to compare with are
+//! those of the model of `tests/support/model.rs`.
+
+#[path = "../../tests/support/model.rs"]
+mod model;
+
+mod case;
+mod text;
+
+pub use case::Case;
+pub use text::{check_config_text, check_header_text};
