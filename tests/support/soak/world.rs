@@ -72,7 +72,7 @@ impl World {
             refuses: refused.addr,
             hangs: hang.addr,
         };
-        let proxy = on(Serve::Proxy(doors)).await;
+        let proxy = on(Serve::Proxy(Box::new(doors))).await;
         World {
             doors,
             proxy,
@@ -96,7 +96,7 @@ enum Serve {
     /// Ends, after it read something or at once.
     Nothing(bool, End),
     Garbage,
-    Proxy(Doors),
+    Proxy(Box<Doors>),
 }
 
 async fn listen(serving: &mut JoinSet<()>, ledger: &Arc<Ledger>, serve: Serve) -> SocketAddr {
@@ -142,7 +142,7 @@ async fn one(serve: Serve, mut socket: TcpStream, connection: Connection) {
             let _ = socket.write_all(b"HTTP/1.1 400 What\r\n\r\n").await;
             gone(&mut socket).await
         }
-        Serve::Proxy(doors) => proxy(socket, connection, doors).await,
+        Serve::Proxy(doors) => proxy(socket, connection, *doors).await,
     };
 }
 
