@@ -176,7 +176,8 @@ impl Schedule {
     /// server asks for nothing.
     ///
     /// With a hard limit that is never more than the limit and one attempt's timeout. A part of a
-    /// millisecond in the timeout counts as a whole one.
+    /// millisecond in the timeout counts as a whole one; the answer is to the millisecond, as all
+    /// that a rule counts.
     ///
     /// # Examples
     ///
