@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use h2::Reason;
-use reqwest::{Client, Method};
+use reqwest::{Client, ClientBuilder, Method};
 use reqwest_retry_rules::{TransportError, classify};
 use tokio::task::JoinSet;
 
@@ -98,10 +98,10 @@ async fn answers_that_come_while_the_upload_goes_on() {
 async fn connections_that_close_at_once() {
     let server = H1::start(Act::CloseOnAccept).await;
     for _ in 0..100 {
-        let error = send(client(), Method::POST, server.url("/"))
+        let error = send(patient(), Method::POST, server.url("/"))
             .await
             .unwrap_err();
-        assert!(crate::NEVER_READ.contains(&classify(&error)), "{error:?}");
+        assert!(is_right_unread(classify(&error)), "{error:?}");
     }
     assert_eq!(server.begun(), 0);
 }
@@ -110,10 +110,21 @@ async fn connections_that_close_at_once() {
 async fn answers_that_come_before_the_request() {
     let server = impatient().await;
     for _ in 0..100 {
-        if let Err(error) = send(client(), Method::POST, server.url("http", "/")).await {
-            assert!(crate::NEVER_READ.contains(&classify(&error)), "{error:?}");
+        if let Err(error) = send(patient(), Method::POST, server.url("http", "/")).await {
+            assert!(is_right_unread(classify(&error)), "{error:?}");
         }
     }
+}
+
+/// Once in a great while hyper's client does not notice that its connection is gone, and then only
+/// a timeout ends the request.
+fn patient() -> ClientBuilder {
+    client().timeout(Duration::from_secs(2))
+}
+
+/// What a request that nobody read may be called: a timeout is right too, for it proves nothing.
+fn is_right_unread(class: Option<TransportError>) -> bool {
+    class == Some(TransportError::Timeout) || crate::NEVER_READ.contains(&class)
 }
 
 /// Sends so many requests one after the other, sixteen times at once, each to its own path.

@@ -31,7 +31,7 @@ pub async fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// What every test's client is built from: nothing resent or redirected behind the test's back, no
-/// proxy of the environment, no certificates of the system.
+/// proxy of the environment, no certificates of the system, and no request that hangs for ever.
 pub fn client() -> reqwest::ClientBuilder {
     install_crypto();
     reqwest::Client::builder()
@@ -39,6 +39,7 @@ pub fn client() -> reqwest::ClientBuilder {
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .tls_certs_only([])
+        .timeout(Duration::from_secs(30))
 }
 
 /// Installs rustls's provider for the process; more than once does no harm.
