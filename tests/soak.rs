@@ -10,22 +10,41 @@ mod soak;
 mod support;
 
 use std::env;
+use std::sync::Mutex;
 
-use soak::Soak;
+use reqwest::redirect::Policy;
+use reqwest_retry_rules::tracked_redirects;
+
 use soak::fault::KINDS;
+use soak::{Soak, Tally};
 
-#[test]
-fn whatever_goes_wrong_nothing_is_processed_twice_and_what_can_succeed_does() {
-    let number = |name| env::var(name).ok()?.parse::<u64>().ok();
-    let usual = Soak::by_chance();
-    let soak = Soak {
-        seed: number("SOAK_SEED").unwrap_or(usual.seed),
-        sends: number("SOAK_SENDS").map_or(usual.sends, |sends| sends as usize),
-        ..usual
-    };
+/// One at a time: each looks at all of the memory.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Runs it and shows the seed and what was found, where the test fails.
+fn run(soak: Soak) -> Tally {
+    let _turn = TURN.lock().unwrap_or_else(|failed| failed.into_inner());
     println!("SOAK_SEED={} SOAK_SENDS={}", soak.seed, soak.sends);
     let tally = soak.run();
     println!("{tally}");
+    tally
+}
+
+/// What is run, if not by default.
+fn asked() -> Soak {
+    let number = |name| env::var(name).ok()?.parse::<u64>().ok();
+    let usual = Soak::by_chance();
+    Soak {
+        seed: number("SOAK_SEED").unwrap_or(usual.seed),
+        sends: number("SOAK_SENDS").map_or(usual.sends, |sends| sends as usize),
+        ..usual
+    }
+}
+
+#[test]
+fn whatever_goes_wrong_nothing_is_processed_twice_and_what_can_succeed_does() {
+    let soak = asked();
+    let tally = run(soak);
     let wrong = &tally.verdict.wrong;
     assert!(
         wrong.is_empty(),
@@ -36,7 +55,37 @@ fn whatever_goes_wrong_nothing_is_processed_twice_and_what_can_succeed_does() {
     );
     let missed = |kind: &&&str| !tally.verdict.met.contains_key(**kind);
     let missed: Vec<_> = KINDS.iter().filter(missed).collect();
-    if soak.sends >= usual.sends {
+    if soak.sends >= Soak::by_chance().sends {
         assert_eq!(missed, [] as [&&str; 0], "with SOAK_SEED={}", soak.seed);
     }
+}
+
+/// Runs a few sends, the same each time, with clients that are made as they should not be.
+#[track_caller]
+fn finds(what: &str, client: fn() -> reqwest::ClientBuilder) {
+    let tally = run(Soak {
+        seed: 1,
+        sends: 500,
+        client,
+        ..Soak::by_chance()
+    });
+    let found = |wrong: &String| wrong.contains(what);
+    assert!(
+        tally.verdict.wrong.iter().any(found),
+        "no send of which {what:?} is said"
+    );
+}
+
+#[test]
+fn a_client_that_does_not_track_redirects_is_found_to_have_a_request_processed_twice() {
+    finds("it was processed 2 times", || {
+        reqwest::Client::builder().retry(reqwest::retry::never())
+    });
+}
+
+#[test]
+fn a_client_that_resends_by_itself_is_found_out() {
+    finds("was sent twice", || {
+        reqwest::Client::builder().redirect(tracked_redirects(Policy::default()))
+    });
 }

@@ -36,6 +36,8 @@ pub enum Fault {
     Garbage,
     /// The request is refused before its body was read, and the connection ended.
     Early,
+    /// The request is refused before its body was read, and then its body read.
+    EarlyBusy,
     /// The request is read and refused.
     Refusal(Refusal),
     /// The request is processed, and the client sent on with this status.
@@ -154,8 +156,10 @@ pub struct Client {
     /// Whether an attempt's own timeout is shorter than that of connecting.
     pub short: bool,
     pub proxied: bool,
-    /// Whether the body of an answer is read inside the attempt.
-    pub completes: bool,
+    /// How much of the body of an answer is read inside the attempt.
+    pub completes: usize,
+    /// How long the body of the answer is.
+    pub answer: usize,
     /// Whether the request's method is HEAD.
     pub head: bool,
     /// Whether a redirect with this fault's status can be followed.
@@ -231,22 +235,23 @@ impl Fault {
             Fault::Garbage if client.http2 && !cfg!(feature = "http2") => vec![E::Closed],
             Fault::Garbage => vec![E::Protocol],
             Fault::Early => return vec![failure(E::Closed), status(503)],
+            Fault::EarlyBusy => return vec![status(429)],
             Fault::Refusal(refusal) => return vec![status(refusal.status)],
             Fault::Redirect(code, _) if !client.follows => return vec![status(code)],
             Fault::Redirect(_, Hop::Works) => return vec![status(200)],
             Fault::Redirect(_, Hop::Refused | Hop::NoName) => vec![E::AfterRedirect],
             Fault::Redirect(_, Hop::Cut) => vec![E::Closed],
             Fault::BrokenBody { .. } if client.head => return vec![status(200)],
-            Fault::BrokenBody { end, .. } => {
-                let read = if client.completes {
-                    failure(E::Body)
-                } else {
-                    status(200)
-                };
-                // A reset may overtake the head.
+            Fault::BrokenBody { chunked, end } => {
+                // The length that is said is one more, and read is what says no more than the limit.
+                let unread = client.completes < client.answer + usize::from(!chunked);
+                let longer = client.completes == 0 || unread;
                 return match end {
-                    End::Close if !client.http2 => vec![read],
-                    _ => vec![read, failure(E::Closed)],
+                    End::Close if !client.http2 && longer => vec![status(200)],
+                    End::Close if !client.http2 => vec![failure(E::Body)],
+                    // A reset may overtake what was sent before it, all of it or some.
+                    _ if client.completes == 0 => vec![status(200), failure(E::Closed)],
+                    _ => vec![status(200), failure(E::Body), failure(E::Closed)],
                 };
             }
             Fault::StreamRefused { .. } if cfg!(feature = "http2") => vec![E::NotProcessed],
@@ -279,6 +284,7 @@ impl Fault {
             Fault::Slow { .. } => "too slow",
             Fault::Garbage => "garbage",
             Fault::Early => "refused early",
+            Fault::EarlyBusy => "refused early, then read",
             Fault::Refusal(Refusal { said: Some(_), .. }) => "the server says",
             Fault::Refusal(Refusal { status: 429, .. }) => "429",
             Fault::Refusal(_) => "5xx",
@@ -294,7 +300,7 @@ impl Fault {
 }
 
 /// All the kinds.
-pub const KINDS: [&str; 27] = [
+pub const KINDS: [&str; 28] = [
     "name not resolved",
     "connection refused",
     "connecting hangs",
@@ -312,6 +318,7 @@ pub const KINDS: [&str; 27] = [
     "too slow",
     "garbage",
     "refused early",
+    "refused early, then read",
     "the server says",
     "429",
     "5xx",

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::fault::{End, Fault, Hop, Refusal};
 use super::ledger::{ATTEMPT, Connection, HOP, SEND, Seen};
-use super::plan::Road;
+use super::plan::{Framing, Road};
 use super::world::{gone, hop_url};
 use crate::support::socket::Socket;
 
@@ -49,13 +49,6 @@ struct Head {
     headers: HeaderMap,
 }
 
-/// How an answer says where its body ends.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Framing {
-    Length(usize),
-    Chunked,
-}
-
 /// One connection and what was read ahead of it.
 struct Wire<S> {
     socket: S,
@@ -73,10 +66,16 @@ impl<S: Socket> Wire<S> {
                 return self.end(end);
             }
             Some(Fault::Early) => {
-                self.write(&self.status(seen, 503, &[], Framing::Length(0), false))
-                    .await?;
+                self.write(&empty(seen, 503, &[], false)).await?;
                 self.socket.shutdown().await?;
                 return Ok(false);
+            }
+            Some(Fault::EarlyBusy) => {
+                let keep = plan.keeps_connection(seen.attempt);
+                self.write(&empty(seen, 429, &[], keep)).await?;
+                let body = self.read(head, usize::MAX).await?;
+                seen.whole(&body);
+                return Ok(keep);
             }
             _ => {}
         }
@@ -110,8 +109,7 @@ impl<S: Socket> Wire<S> {
                 seen.processed();
                 let headers = [("location", hop_url(plan))];
                 let keep = plan.keeps_connection(seen.attempt);
-                self.write(&self.status(seen, status, &headers, Framing::Length(0), keep))
-                    .await?;
+                self.write(&empty(seen, status, &headers, keep)).await?;
                 Ok(keep)
             }
             Some(Fault::BrokenBody { chunked, end }) if head.method != Method::HEAD => {
@@ -144,19 +142,22 @@ impl<S: Socket> Wire<S> {
     async fn answer(&mut self, seen: &Seen, head: &Head, status: u16) -> io::Result<bool> {
         let answer = seen.plan().answer;
         let keep = head.path != HOP && seen.plan().keeps_connection(seen.attempt);
-        let framing = if answer.chunked {
-            Framing::Chunked
-        } else {
-            Framing::Length(answer.body.length)
+        let framing = match answer.framing {
+            Framing::UntilClose if keep => Framing::Length,
+            framing => framing,
         };
         if answer.hint {
             self.write(b"HTTP/1.1 103 Early Hints\r\nlink: </style.css>\r\n\r\n")
                 .await?;
         }
-        self.write(&self.status(seen, status, &[], framing, keep))
+        let length = answer.body.length;
+        self.write(&head_of(seen, status, &[], framing, length, keep))
             .await?;
         if head.method != Method::HEAD {
             self.write_body(&answer.body.bytes(), framing).await?;
+        }
+        if !keep {
+            self.socket.shutdown().await?;
         }
         Ok(keep)
     }
@@ -166,10 +167,17 @@ impl<S: Socket> Wire<S> {
             seen.processed();
         }
         let keep = seen.plan().keeps_connection(seen.attempt);
-        let framing = Framing::Length(refusal.body.length);
+        let (framing, length) = (Framing::Length, refusal.body.length);
         let headers = refusal.headers();
-        self.write(&self.status(seen, refusal.status, &headers, framing, keep))
-            .await?;
+        self.write(&head_of(
+            seen,
+            refusal.status,
+            &headers,
+            framing,
+            length,
+            keep,
+        ))
+        .await?;
         if head.method != Method::HEAD {
             if let Some(late) = refusal.late {
                 tokio::time::sleep(late).await;
@@ -184,9 +192,9 @@ impl<S: Socket> Wire<S> {
         let framing = if chunked {
             Framing::Chunked
         } else {
-            Framing::Length(body.len() + 1)
+            Framing::Length
         };
-        let mut bytes = self.status(seen, 200, &[], framing, false);
+        let mut bytes = head_of(seen, 200, &[], framing, body.len() + 1, false);
         if chunked {
             // A chunk that says it is longer than it is.
             bytes.extend_from_slice(format!("{:x}\r\n", body.len() + 1).as_bytes());
@@ -194,34 +202,6 @@ impl<S: Socket> Wire<S> {
         bytes.extend_from_slice(&body);
         self.write(&bytes).await?;
         self.end(end)
-    }
-
-    /// The head of an answer, with what says whose it is.
-    fn status(
-        &self,
-        seen: &Seen,
-        status: u16,
-        headers: &[(&str, String)],
-        framing: Framing,
-        keep: bool,
-    ) -> Vec<u8> {
-        let mut text = format!(
-            "HTTP/1.1 {status} As planned\r\n{SEND}: {}\r\n{ATTEMPT}: {}\r\n",
-            seen.plan().id,
-            seen.attempt
-        );
-        for (name, value) in headers {
-            text += &format!("{name}: {value}\r\n");
-        }
-        text += &match framing {
-            Framing::Length(length) => format!("content-length: {length}\r\n"),
-            Framing::Chunked => "transfer-encoding: chunked\r\n".to_owned(),
-        };
-        if !keep {
-            text += "connection: close\r\n";
-        }
-        text += "\r\n";
-        text.into_bytes()
     }
 
     async fn write_body(&mut self, body: &[u8], framing: Framing) -> io::Result<()> {
@@ -321,6 +301,38 @@ impl<S: Socket> Wire<S> {
         }
         Ok(())
     }
+}
+
+/// The head of an answer, with what says whose it is.
+fn head_of(
+    seen: &Seen,
+    status: u16,
+    headers: &[(&str, String)],
+    framing: Framing,
+    length: usize,
+    keep: bool,
+) -> Vec<u8> {
+    let (id, attempt) = (seen.plan().id, seen.attempt);
+    let mut text =
+        format!("HTTP/1.1 {status} As planned\r\n{SEND}: {id}\r\n{ATTEMPT}: {attempt}\r\n");
+    for (name, value) in headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    match framing {
+        Framing::Length => text += &format!("content-length: {length}\r\n"),
+        Framing::Chunked => text += "transfer-encoding: chunked\r\n",
+        Framing::UntilClose => {}
+    }
+    if !keep {
+        text += "connection: close\r\n";
+    }
+    text += "\r\n";
+    text.into_bytes()
+}
+
+/// An answer without a body.
+fn empty(seen: &Seen, status: u16, headers: &[(&str, String)], keep: bool) -> Vec<u8> {
+    head_of(seen, status, headers, Framing::Length, 0, keep)
 }
 
 impl Refusal {

@@ -13,13 +13,14 @@ use tokio::task::JoinSet;
 
 use super::fault::{End, Fault, Hop, Refusal};
 use super::ledger::{ATTEMPT, Connection, HOP, SEND, Seen};
+use super::plan::Framing;
 use super::world::{at_most, hop_url};
 use crate::support::script;
 use crate::support::socket::{Socket, Tap};
 
 /// Streams beyond this many are refused by the server's HTTP/2 itself, until the client has heard of
 /// it.
-const STREAMS: u32 = 60;
+const STREAMS: u32 = 12;
 
 pub async fn serve<S: Socket + 'static>(socket: S, guard: Connection) -> io::Result<()> {
     let (tap, leave) = (Tap::new(socket), Arc::new(Notify::new()));
@@ -35,7 +36,7 @@ pub async fn serve<S: Socket + 'static>(socket: S, guard: Connection) -> io::Res
         let accepted = tokio::select! {
             biased;
             () = tap.ended() => {
-                guard.ledger.ends(guard.number);
+                guard.ledger.cuts(guard.number);
                 tap.finish().await;
                 return Ok(());
             }
@@ -109,6 +110,13 @@ impl<S: Socket> Stream<S> {
             Some(Fault::Early) => {
                 let head = self.head(503).body(())?;
                 self.respond.send_response(head, true)?;
+                return Ok(());
+            }
+            Some(Fault::EarlyBusy) => {
+                let head = self.head(429).body(())?;
+                self.respond.send_response(head, true)?;
+                let body = read(&mut body, usize::MAX).await?;
+                self.seen.whole(&body);
                 return Ok(());
             }
             Some(Fault::StreamRefused { read: false }) => {
@@ -189,7 +197,7 @@ impl<S: Socket> Stream<S> {
         let plan = self.seen.plan();
         let answer = plan.answer;
         let mut head = self.head(status);
-        if !answer.chunked {
+        if answer.framing == Framing::Length {
             head = head.header("content-length", answer.body.length);
         }
         let mut stream = self.respond.send_response(head.body(())?, self.bare)?;

@@ -1,6 +1,5 @@
 //! What must hold of a send, once all is over.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -9,41 +8,12 @@ use reqwest_retry_rules::{
 };
 
 use super::body::Made;
-use super::fault::{Asked, Fault, Refusal, failure};
+use super::fault::{Asked, Fault, Handshake, Proxy, Refusal, failure};
 use super::ledger::{Deed, Ledger};
 use super::plan::{CONNECT_TIMEOUT, Claim, Patience, Plan, RETRIES, Road, SHORT};
+use super::rule::{Next, is_unsent};
 use super::send::{Got, Ours, Outcome, Sent};
-
-/// What is found out about one send, or about all.
-#[derive(Default)]
-pub struct Verdict {
-    /// What must not be.
-    pub wrong: Vec<String>,
-    /// How often each kind of fault was met.
-    pub met: BTreeMap<&'static str, usize>,
-    pub attempts: usize,
-    /// How many attempts were answered, or failed, for good.
-    pub answered: usize,
-    pub processed: usize,
-    /// How many attempts took longer than they may, for no fault of the plan's.
-    pub overloaded: usize,
-    /// How many attempts were struck by what another send met.
-    pub struck: usize,
-}
-
-impl Verdict {
-    pub fn add(&mut self, other: Verdict) {
-        self.wrong.extend(other.wrong);
-        for (kind, times) in other.met {
-            *self.met.entry(kind).or_default() += times;
-        }
-        self.attempts += other.attempts;
-        self.answered += other.answered;
-        self.processed += other.processed;
-        self.overloaded += other.overloaded;
-        self.struck += other.struck;
-    }
-}
+use super::verdict::{Verdict, Whole};
 
 /// Holds a send against its plan and against what the servers saw.
 pub fn judge(ledger: &Ledger, plan: &Plan, sent: &Sent) -> Verdict {
@@ -94,15 +64,6 @@ enum Cause {
     Total,
     /// Another send on the same connection, or the end of the connection before.
     Struck,
-}
-
-/// What the rule says of an attempt.
-enum Next {
-    Answer,
-    Stop(StopReason),
-    Again,
-    /// It depends on whether the stream of the body was begun.
-    AgainOr(StopReason),
 }
 
 impl Judge<'_> {
@@ -161,6 +122,7 @@ impl Judge<'_> {
         if records.is_empty() {
             return self.nothing_sent(report);
         }
+        self.times(records);
         for (attempt, record) in records.iter().enumerate() {
             let last = attempt + 1 == records.len();
             if !self.attempt(report, attempt as u32, record, last) {
@@ -168,6 +130,32 @@ impl Judge<'_> {
             }
         }
         self.outcome(report);
+    }
+
+    /// Whether each attempt took as long as is reported, and the next waited as long. A machine
+    /// that is busy makes both longer.
+    fn times(&mut self, records: &[AttemptRecord]) {
+        let spans = self.ledger.spans(self.plan.id);
+        for (attempt, (record, span)) in records.iter().zip(&spans).enumerate() {
+            let took = span
+                .ended
+                .map_or(Duration::ZERO, |ended| ended - span.begun);
+            if record.elapsed() < took {
+                self.wrong(format!(
+                    "attempt {attempt} took {took:?}, and is said to have taken {:?}",
+                    record.elapsed()
+                ));
+            }
+            let next = spans.get(attempt + 1).map(|next| next.begun);
+            if let (Some(wait), Some(ended), Some(next)) = (record.wait(), span.ended, next) {
+                if next - ended < wait {
+                    self.wrong(format!(
+                        "after attempt {attempt} it waited {:?} in place of {wait:?}",
+                        next - ended
+                    ));
+                }
+            }
+        }
     }
 
     /// One attempt; false where what comes after it makes no sense.
@@ -233,10 +221,11 @@ impl Judge<'_> {
             let over = self.total().is_some_and(|total| report.elapsed() >= total);
             return (over && result == failure(Timeout)).then_some(Cause::Total);
         }
-        let seen = self.deeds.iter().find(|deed| deed.attempt == attempt);
+        let mut deeds = self.deeds.iter().filter(|deed| deed.attempt == attempt);
+        let seen = deeds.clone().next().is_some();
         let planned = self.plan.results(attempt).contains(&result);
         let on_the_road = self.plan.fault(attempt).is_some_and(Fault::is_on_the_road);
-        if planned && (seen.is_some() || on_the_road || result == failure(Timeout)) {
+        if planned && (seen || on_the_road || result == failure(Timeout)) {
             return Some(Cause::Planned);
         }
         let is_short = self.plan.attempt_timeout().is_some();
@@ -250,20 +239,26 @@ impl Judge<'_> {
         if timed_out {
             return Some(Cause::Overload);
         }
-        let cut_short = self.plan.completes && seen.is_some() && result == failure(Body);
-        if result != failure(Closed) && result != failure(NotProcessed) && !cut_short {
-            return None;
-        }
-        let struck = match (self.plan.road, seen) {
-            (Road::Stale1 | Road::Shared2, None) => true,
-            (Road::Shared2, Some(deed)) if self.ledger.has_ended(deed.connection) => true,
+        let before_head = result == failure(Closed) || result == failure(NotProcessed);
+        let in_body = self.plan.completes > 0 && result == failure(Body);
+        let struck = match self.plan.road {
+            Road::Stale1 | Road::Shared2 if !seen => before_head,
+            Road::Shared2
+                if deeds
+                    .clone()
+                    .any(|deed| self.ledger.has_cut(deed.connection)) =>
+            {
+                before_head || in_body
+            }
             // What hyper is told of the connection while it opens a stream it says of the stream.
-            (road, Some(deed)) if road.is_http2() => self.ledger.has_left(deed.connection),
+            road if road.is_http2() && seen => {
+                before_head && deeds.any(|deed| self.ledger.has_left(deed.connection))
+            }
             // HTTP/2 has no clear end: the next request may still go to the old connection.
-            (road, None) if road.is_http2() => {
+            road if road.is_http2() => {
                 let earlier = |attempt| self.plan.fault(attempt);
                 let ended = (0..attempt).filter_map(earlier).any(Fault::ends_connection);
-                ended || self.verdict.overloaded > 0
+                before_head && (ended || self.verdict.overloaded > 0)
             }
             _ => false,
         };
@@ -314,7 +309,7 @@ impl Judge<'_> {
         if stop == Some(StopReason::TotalTimeout) {
             return true;
         }
-        let next = self.next(attempt, record.result(), refusal);
+        let next = self.plan.next(attempt, record.result(), refusal);
         let is_dry = match self.plan.content.made {
             Made::FailingSource(bodies) => bodies <= attempt + 1,
             _ => false,
@@ -346,60 +341,6 @@ impl Judge<'_> {
             ));
         }
         right
-    }
-
-    /// The rule of the soak, said once more.
-    fn next(&self, attempt: u32, result: AttemptResult, refusal: Option<&Refusal>) -> Next {
-        let plan = self.plan;
-        let said = refusal.and_then(|refusal| refusal.said);
-        let status = match result {
-            AttemptResult::Status(status) => status.as_u16(),
-            _ => 0,
-        };
-        if let AttemptResult::Status(_) = result {
-            if status != 429 && status < 500 && said.is_none() {
-                return Next::Answer;
-            }
-        }
-        if attempt == RETRIES {
-            return Next::Stop(StopReason::Exhausted);
-        }
-        let unsent = is_unsent(result);
-        let mut may_have_begun = false;
-        if plan.content.made.is_stream() {
-            if !unsent {
-                return Next::Stop(StopReason::NotReplayable);
-            }
-            // A stream that is refused may have been begun by then.
-            may_have_begun = result == failure(TransportError::NotProcessed);
-        }
-        let idempotent = plan.is_repeatable();
-        let allowed = match result {
-            AttemptResult::Failure(
-                TransportError::Protocol
-                | TransportError::Certificate
-                | TransportError::Proxy { status: Some(_) },
-            )
-            | AttemptResult::Error => return Next::Stop(StopReason::NotRetryable),
-            _ if said == Some(false) => return Next::Stop(StopReason::ServerSaidNo),
-            _ if said == Some(true) || unsent || status == 429 => true,
-            _ => idempotent,
-        };
-        if !allowed {
-            return Next::Stop(StopReason::MethodNotAllowed);
-        }
-        if let Some(Refusal {
-            asked: Asked::TooLong,
-            ..
-        }) = refusal
-        {
-            return Next::Stop(StopReason::RetryAfterTooLong(super::fault::TOO_LONG));
-        }
-        if may_have_begun {
-            Next::AgainOr(StopReason::NotReplayable)
-        } else {
-            Next::Again
-        }
     }
 
     /// A report without an attempt.
@@ -472,28 +413,24 @@ impl Judge<'_> {
 
         let status = match result {
             AttemptResult::Status(status) => status,
-            AttemptResult::Failure(Body | Timeout) if self.plan.completes => got.status,
+            AttemptResult::Failure(Body | Timeout) if self.plan.completes > 0 => got.status,
             _ => return false,
         };
         let seen = self.deeds.iter().find(|deed| deed.attempt == attempt);
         let ended = seen.is_some_and(|deed| {
-            self.plan.road == Road::Shared2 && self.ledger.has_ended(deed.connection)
+            self.plan.road == Road::Shared2 && self.ledger.has_cut(deed.connection)
         });
         let broken = match self.plan.fault(attempt) {
             Some(Fault::BrokenBody { .. }) => self.plan.method != http::Method::HEAD,
             _ => matches!(result, AttemptResult::Failure(_)),
         };
         // The timeout of an attempt goes on over the body.
-        let may_break =
-            broken || ended || self.plan.attempt_timeout().is_some() || self.early(attempt);
+        let early = matches!(self.plan.fault(attempt), Some(Fault::Early));
+        let may_break = broken || ended || early || self.plan.attempt_timeout().is_some();
         got.status == status
             && got.answers == Some((self.plan.id, attempt))
             && got.right
             && if got.broke_off { may_break } else { !broken }
-    }
-
-    fn early(&self, attempt: u32) -> bool {
-        matches!(self.plan.fault(attempt), Some(Fault::Early))
     }
 
     /// Whether no fault of the plan's keeps a retry from being made, and there are few enough.
@@ -502,10 +439,9 @@ impl Judge<'_> {
             Fault::Refusal(refusal) => {
                 refusal.said != Some(false) && refusal.asked != Asked::TooLong
             }
-            Fault::Handshake(super::fault::Handshake::Ends(_)) => true,
-            Fault::Handshake(_)
+            Fault::Handshake(Handshake::Garbage | Handshake::Stranger)
             | Fault::Garbage
-            | Fault::Proxy(super::fault::Proxy::Refuses(407)) => false,
+            | Fault::Proxy(Proxy::Refuses(407)) => false,
             _ => true,
         };
         let replayable = !self.plan.content.made.is_stream()
@@ -521,48 +457,5 @@ impl Judge<'_> {
             Patience::Total(total) => Some(total),
             _ => None,
         }
-    }
-}
-
-fn is_unsent(result: AttemptResult) -> bool {
-    matches!(result, AttemptResult::Failure(failed) if failed.is_unsent())
-}
-
-impl fmt::Display for Next {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Next::Answer => f.write_str("returned the answer"),
-            Next::Stop(reason) => write!(f, "stopped: {reason:?}"),
-            Next::Again => f.write_str("gone on"),
-            Next::AgainOr(reason) => write!(f, "gone on, or stopped: {reason:?}"),
-        }
-    }
-}
-
-/// All that is known of a send, for the message.
-struct Whole<'a> {
-    plan: &'a Plan,
-    sent: &'a Sent,
-    deeds: Vec<Deed>,
-}
-
-impl fmt::Display for Whole<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  plan: {:?}", self.plan)?;
-        for deed in &self.deeds {
-            writeln!(f, "  server: {deed:?}")?;
-        }
-        if let Some(report) = &self.sent.report {
-            for record in report.records() {
-                writeln!(f, "  report: {record:?}")?;
-            }
-            writeln!(
-                f,
-                "  report: stop {:?} after {:?}",
-                report.stop_reason(),
-                report.elapsed()
-            )?;
-        }
-        write!(f, "  outcome: {:?}", self.sent.outcome)
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method};
@@ -30,7 +31,7 @@ pub struct Ledger {
     pub plans: Vec<Plan>,
     tracks: Vec<Track>,
     /// Connections that the server ended under whatever was on them.
-    ended: Mutex<HashSet<usize>>,
+    cut: Mutex<HashSet<usize>>,
     /// Those on which it said that it wants no more.
     left: Mutex<HashSet<usize>>,
     /// What cannot be, noted where it was seen.
@@ -42,7 +43,15 @@ pub struct Ledger {
 #[derive(Default)]
 struct Track {
     attempts: AtomicU32,
+    spans: Mutex<Vec<Span>>,
     deeds: Mutex<Vec<Deed>>,
+}
+
+/// When an attempt began below the retry middleware, and when it ended, if it did.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    pub begun: Instant,
+    pub ended: Option<Instant>,
 }
 
 /// One request that reached a server.
@@ -64,7 +73,7 @@ impl Ledger {
         Ledger {
             plans: (0..sends).map(|id| Plan::new(seed, id)).collect(),
             tracks: (0..sends).map(|_| Track::default()).collect(),
-            ended: Mutex::default(),
+            cut: Mutex::default(),
             left: Mutex::default(),
             odd: Mutex::default(),
             opened: AtomicUsize::new(0),
@@ -74,7 +83,22 @@ impl Ledger {
 
     /// Counts an attempt of the send in, and says which it is.
     pub fn begins(&self, id: usize) -> u32 {
+        lock(&self.tracks[id].spans).push(Span {
+            begun: Instant::now(),
+            ended: None,
+        });
         self.tracks[id].attempts.fetch_add(1, Ordering::SeqCst)
+    }
+
+    /// The attempt that began last ends.
+    pub fn ends(&self, id: usize) {
+        if let Some(span) = lock(&self.tracks[id].spans).last_mut() {
+            span.ended = Some(Instant::now());
+        }
+    }
+
+    pub fn spans(&self, id: usize) -> Vec<Span> {
+        lock(&self.tracks[id].spans).clone()
     }
 
     /// How many attempts the send has made.
@@ -135,9 +159,9 @@ impl Ledger {
         })
     }
 
-    /// The server ends a connection.
-    pub fn ends(&self, connection: usize) {
-        lock(&self.ended).insert(connection);
+    /// The server ends a connection under whatever is on it.
+    pub fn cuts(&self, connection: usize) {
+        lock(&self.cut).insert(connection);
     }
 
     /// The server says that it wants no more on a connection, and ends it after what is on it.
@@ -145,8 +169,8 @@ impl Ledger {
         lock(&self.left).insert(connection);
     }
 
-    pub fn has_ended(&self, connection: usize) -> bool {
-        lock(&self.ended).contains(&connection)
+    pub fn has_cut(&self, connection: usize) -> bool {
+        lock(&self.cut).contains(&connection)
     }
 
     pub fn has_left(&self, connection: usize) -> bool {

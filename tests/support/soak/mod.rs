@@ -7,13 +7,16 @@
 
 pub mod body;
 pub mod dice;
+mod draw;
 pub mod fault;
 mod h1;
 mod h2;
 pub mod judge;
 pub mod ledger;
 pub mod plan;
+mod rule;
 pub mod send;
+pub mod verdict;
 pub mod world;
 
 use std::fmt;
@@ -25,9 +28,10 @@ use peak_alloc::PeakAlloc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use judge::{Verdict, judge};
+use judge::judge;
 use ledger::Ledger;
 use send::{Clients, send};
+use verdict::Verdict;
 use world::World;
 
 /// Counts the bytes that are allocated.
@@ -41,6 +45,8 @@ pub struct Soak {
     pub sends: usize,
     /// How many sends are on their way at once.
     pub at_once: usize,
+    /// What the clients are made from.
+    pub client: fn() -> reqwest::ClientBuilder,
 }
 
 /// What it found.
@@ -66,6 +72,7 @@ impl Soak {
             seed: RandomState::new().hash_one("soak") >> 32,
             sends: 2000,
             at_once: 200,
+            client: reqwest_retry_rules::client_builder,
         }
     }
 
@@ -113,7 +120,7 @@ impl Soak {
     async fn all(self) -> (Verdict, usize) {
         let ledger = Arc::new(Ledger::new(self.seed, self.sends));
         let world = World::start(&ledger).await;
-        let clients = Arc::new(Clients::new(&ledger, &world));
+        let clients = Arc::new(Clients::new(&ledger, &world, self.client));
         let turns = Arc::new(Semaphore::new(self.at_once));
         let mut sending = JoinSet::new();
         for id in 0..self.sends {

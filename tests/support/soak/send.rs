@@ -10,7 +10,7 @@ use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware,
 use reqwest_retry_rules::{
     Backoff, ErrorExt, Jitter, Methods, ReplaySafe, ResendCount, RetryAfter, RetryAfterCap,
     RetryAfterSource, RetryError, RetryLog, RetryMiddleware, RetryPolicy, RetryReport, RetryRule,
-    StatusMatch, StatusRule, TotalTimeout, TransportError, classify, client_builder,
+    StatusMatch, StatusRule, TotalTimeout, TransportError, classify,
 };
 
 use super::ledger::{ATTEMPT, KEY, Ledger, RESENT, SEND};
@@ -62,12 +62,16 @@ pub struct Clients {
 }
 
 impl Clients {
-    pub fn new(ledger: &Arc<Ledger>, world: &World) -> Clients {
+    pub fn new(
+        ledger: &Arc<Ledger>,
+        world: &World,
+        made: fn() -> reqwest::ClientBuilder,
+    ) -> Clients {
         support::install_crypto();
         let rule = Arc::new(rule());
         let proxy = Proxy::https(format!("http://{}", world.proxy)).unwrap();
         let builder = || {
-            client_builder()
+            made()
                 .no_proxy()
                 .tls_certs_only([support::tls::root()])
                 .connect_timeout(CONNECT_TIMEOUT)
@@ -101,10 +105,10 @@ impl Clients {
     }
 
     fn policy(&self, plan: &Plan) -> RetryPolicy {
-        let mut policy = RetryPolicy::from(Arc::clone(&self.rule)).attempt_header(RESENT);
-        if plan.completes {
-            policy = policy.complete_body(1 << 20);
-        }
+        let mut policy = RetryPolicy::from(Arc::clone(&self.rule))
+            .attempt_header(RESENT)
+            .complete_body(plan.completes)
+            .drain_limit(plan.drains);
         if plan.patience == Patience::Attempt {
             policy = policy.attempt_timeout(SHORT);
         }
@@ -139,7 +143,9 @@ impl Middleware for Probe {
             self.0
                 .note_odd(format!("send {id}: attempt {attempt} has another's head"));
         }
-        next.run(request, extensions).await
+        let outcome = next.run(request, extensions).await;
+        self.0.ends(id);
+        outcome
     }
 }
 
