@@ -32,6 +32,7 @@ pub(crate) struct Call<'a> {
     /// The host that is asked, where neither `replay` nor what comes back may have it.
     pub(super) host: Option<Box<str>>,
     pub(super) records: Vec<AttemptRecord>,
+    /// How many retries were begun.
     pub(super) retries: u32,
     /// What the attempt before failed with, where a total timeout may have to tell.
     pub(super) last: Option<BoxError>,
@@ -114,11 +115,6 @@ impl<'a> Call<'a> {
 
     pub(crate) fn may_retry(&self) -> bool {
         self.replay.is_some()
-    }
-
-    /// How many retries were begun.
-    pub(crate) fn retries(&self) -> u32 {
-        self.retries
     }
 
     /// Whether the request has no body yet and a source is there to make it.
@@ -272,30 +268,25 @@ impl<'a> Call<'a> {
     /// Notes an answer, where anybody will read of it.
     fn note_answer(&mut self, result: AttemptResult, begun: Instant) {
         if !self.records.is_empty() || self.plan.log.is_some() {
-            let elapsed = since(begun);
-            self.records.push(AttemptRecord {
-                result,
-                elapsed,
-                asked: None,
-                wait: None,
-            });
+            self.note(result, begun);
         }
+    }
+
+    fn note(&mut self, result: AttemptResult, begun: Instant) {
+        self.records.push(AttemptRecord::new(result, since(begun)));
+    }
+
+    /// How many attempts were made, as the records have it.
+    pub(super) fn attempts(&self) -> u32 {
+        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
     /// The total timeout ran out, in the attempt that was begun then or before the first.
     pub(crate) fn ran_out(&mut self, begun: Option<Instant>) -> Error {
         if let Some(begun) = begun {
-            let result = AttemptResult::Failure(TransportError::Timeout);
-            let elapsed = since(begun);
-            self.records.push(AttemptRecord {
-                result,
-                elapsed,
-                asked: None,
-                wait: None,
-            });
+            self.note(AttemptResult::Failure(TransportError::Timeout), begun);
         }
-        let attempts = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
-        let last = self.last.take();
+        let (attempts, last) = (self.attempts(), self.last.take());
         Error::middleware(RetryError::TotalTimeout { attempts, last })
     }
 }

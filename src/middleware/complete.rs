@@ -12,9 +12,7 @@ use crate::rule::TransportError;
 pub(crate) fn wanted(response: &Response, limit: usize) -> bool {
     limit > 0
         && response.status().is_success()
-        && response
-            .content_length()
-            .is_none_or(|length| length > 0 && length <= limit as u64)
+        && ReadAhead::is_worth_while(response, limit)
         && !is_event_stream(response)
 }
 

@@ -33,10 +33,7 @@ impl Refused {
     pub(crate) fn new(response: Response, limit: usize) -> Self {
         let exclusive = response.version() <= http::Version::HTTP_11;
         let pooled = limit > 0 && exclusive && response.remote_addr().is_some();
-        let readable = response
-            .content_length()
-            .is_none_or(|length| length > 0 && length <= limit as u64);
-        let held = if limit > 0 && readable {
+        let held = if limit > 0 && ReadAhead::is_worth_while(&response, limit) {
             Held::Begun(ReadAhead::new(response))
         } else {
             Held::Untouched(response)

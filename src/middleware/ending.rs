@@ -81,7 +81,7 @@ impl Call<'_> {
     fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
         let event = StopEvent {
             call: self.facts(in_hand),
-            attempts: u32::try_from(self.records.len()).unwrap_or(u32::MAX),
+            attempts: self.attempts(),
             result: self.records.last().map(|record| record.result),
             reason,
         };

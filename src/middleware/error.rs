@@ -3,9 +3,8 @@
 use std::error::Error as StdError;
 use std::fmt;
 
+use super::body_source::BoxError;
 use super::classify;
-
-type BoxError = Box<dyn StdError + Send + Sync>;
 
 /// An error that the middleware itself made: everything else comes back as it came in.
 ///

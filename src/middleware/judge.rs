@@ -20,12 +20,7 @@ pub(crate) struct Wait {
 impl<'a> Call<'a> {
     /// Asks the rule, then the policy's veto, then the budget; and tells who is to be told.
     pub(crate) fn judge(&mut self, failed: &Failed<'a>) -> Result<Wait, StopReason> {
-        let mut record = AttemptRecord {
-            result: failed.result,
-            elapsed: failed.elapsed,
-            asked: None,
-            wait: None,
-        };
+        let mut record = AttemptRecord::new(failed.result, failed.elapsed);
         let judged = self.decide(failed, &mut record);
         self.records.push(record);
         if judged.is_err() && failed.replaced {

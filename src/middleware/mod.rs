@@ -161,7 +161,7 @@ async fn insist<'a>(
             }
         };
         call.let_go(in_hand);
-        lent.restore(call.retries());
+        lent.restore(call.retries);
         ended = call.attempt(request, &mut lent, next.clone()).await;
     }
 }

@@ -29,6 +29,14 @@ pub(crate) enum Progress {
 }
 
 impl ReadAhead {
+    /// Whether the body of this response is worth beginning: it says neither that there is nothing
+    /// to read nor that it is longer than `limit`.
+    pub(crate) fn is_worth_while(response: &Response, limit: usize) -> bool {
+        response
+            .content_length()
+            .is_none_or(|length| length > 0 && length <= limit as u64)
+    }
+
     pub(crate) fn new(response: Response) -> Self {
         let url = response.url().clone();
         let (head, rest) = http::Response::<Body>::from(response).into_parts();
@@ -149,19 +157,16 @@ impl HttpBody for Pieces {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let mut hint = self
-            .rest
-            .as_ref()
-            .map_or_else(SizeHint::default, HttpBody::size_hint);
-        if self.rest.is_none() && self.error.is_none() {
-            hint = SizeHint::with_exact(0);
-        }
-        let upper = hint.upper().map(|upper| upper.saturating_add(self.held));
-        let lower = hint.lower().saturating_add(self.held);
+        let unread = match (&self.rest, &self.error) {
+            (Some(rest), _) => rest.size_hint(),
+            (None, Some(_)) => SizeHint::default(),
+            (None, None) => SizeHint::with_exact(0),
+        };
         let mut whole = SizeHint::new();
-        whole.set_lower(lower);
-        if let Some(upper) = upper.filter(|upper| *upper >= lower) {
-            whole.set_upper(upper);
+        whole.set_lower(unread.lower().saturating_add(self.held));
+        if let Some(upper) = unread.upper() {
+            // Not below the other end, to which the same was added.
+            whole.set_upper(upper.saturating_add(self.held));
         }
         whole
     }

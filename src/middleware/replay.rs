@@ -34,40 +34,38 @@ enum KeptBody {
     Made(BodySource),
 }
 
-impl Replay {
-    /// Keeps what a retry of `request` needs.
-    pub(crate) fn keep(request: &mut Request, source: Option<BodySource>) -> Self {
-        if let Some(source) = source {
-            // The request's own body, if it has one, goes with the first attempt.
-            return Self {
-                head: Packed::new(request, &[]),
-                body: KeptBody::Made(source),
-            };
-        }
-        let small = match request.body().map(Body::as_bytes) {
-            None => Some((&[][..], KeptBody::Absent)),
-            Some(Some(bytes)) if bytes.len() <= SMALL => Some((bytes, KeptBody::Packed)),
-            Some(_) => None,
-        };
-        if let Some((bytes, body)) = small {
-            return Self {
-                head: Packed::new(request, bytes),
-                body,
-            };
-        }
-        let head = Packed::new(request, &[]);
-        let body = match request.body_mut().take() {
-            None => KeptBody::Absent,
+impl KeptBody {
+    /// What is kept of a body that is not packed.
+    fn of(body: &mut Option<Body>) -> Self {
+        match body.take() {
+            None => Self::Absent,
             Some(mut own) if own.as_bytes().is_some() => {
                 let bytes = bytes_of(&mut own);
-                *request.body_mut() = Some(Body::from(bytes.clone()));
-                KeptBody::Shared(bytes)
+                *body = Some(Body::from(bytes.clone()));
+                Self::Shared(bytes)
             }
             Some(own) => {
                 let slot = Arc::new(Slot::default());
-                *request.body_mut() = Some(Returning::wrap(own, &slot));
-                KeptBody::Returned(slot, None)
+                *body = Some(Returning::wrap(own, &slot));
+                Self::Returned(slot, None)
             }
+        }
+    }
+}
+
+impl Replay {
+    /// Keeps what a retry of `request` needs.
+    pub(crate) fn keep(request: &mut Request, source: Option<BodySource>) -> Self {
+        let small = request
+            .body()
+            .and_then(Body::as_bytes)
+            .filter(|bytes| source.is_none() && bytes.len() <= SMALL);
+        let head = Packed::new(request, small.unwrap_or_default());
+        let body = match (source, small.is_some()) {
+            // The request's own body, if it has one, goes with the first attempt.
+            (Some(source), _) => KeptBody::Made(source),
+            (None, true) => KeptBody::Packed,
+            (None, false) => KeptBody::of(request.body_mut()),
         };
         Self { head, body }
     }

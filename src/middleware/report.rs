@@ -43,6 +43,16 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
+    /// An attempt that nothing was asked after and no wait followed, so far.
+    pub(crate) fn new(result: AttemptResult, elapsed: Duration) -> Self {
+        Self {
+            result,
+            elapsed,
+            asked: None,
+            wait: None,
+        }
+    }
+
     /// Whether it proves that nothing was processed.
     pub(crate) fn is_unsent(&self) -> bool {
         matches!(self.result, AttemptResult::Failure(failure) if failure.is_unsent())
