@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method};
 use reqwest::{Request, Response};
-use reqwest_middleware::{Error, Next, Result};
+use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::body_source::BoxError;
@@ -15,8 +15,7 @@ use super::clock;
 use super::complete;
 use super::error::RetryError;
 use super::in_flight::{self, Notes};
-use super::lent::Lent;
-use super::overrides::Plan;
+use super::plan::Plan;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
@@ -32,47 +31,32 @@ pub(crate) struct Call<'a> {
     /// The host that is asked, where neither `replay` nor what comes back may have it.
     pub(super) host: Option<Box<str>>,
     pub(super) records: Vec<AttemptRecord>,
+    /// When the attempt at hand was begun.
+    begun: Instant,
     /// How many retries were begun.
     pub(super) retries: u32,
     /// What the attempt before failed with, where a total timeout may have to tell.
     pub(super) last: Option<BoxError>,
 }
 
-/// What an attempt came to.
-pub(crate) enum Ended<'a> {
-    Answered(Response),
+/// How what came of an attempt is taken.
+pub(crate) enum Verdict<'a> {
+    Answered,
+    /// Answered, with a body that is to be read first.
+    Unread,
     Failed(Failed<'a>),
-    OutOfTime(Error),
+    /// The total timeout ran out.
+    OutOfTime,
 }
 
-/// What an attempt came to so far.
-enum Examined<'a> {
-    Ended(Ended<'a>),
-    /// An answer whose body is to be read first.
-    Unread(Response),
-}
-
-/// A refused response or an error, as it came in.
+/// What is known of a failed attempt beside the refused response or the error.
 pub(crate) struct Failed<'a> {
-    pub(crate) in_hand: Result<Response>,
     pub(super) result: AttemptResult,
     pub(super) elapsed: Duration,
     /// The methods of the condition that held.
     pub(super) condition: Option<&'a Methods>,
-    /// Whether what is in hand is the answer to another request, which went in the place of this.
+    /// Whether what came back is the answer to another request, which went in the place of this.
     pub(super) replaced: bool,
-}
-
-impl Failed<'_> {
-    fn new(in_hand: Result<Response>, result: AttemptResult, begun: Instant) -> Self {
-        Self {
-            in_hand,
-            result,
-            elapsed: since(begun),
-            condition: None,
-            replaced: false,
-        }
-    }
 }
 
 /// That a response is not the answer yet.
@@ -99,15 +83,15 @@ impl<'a> Call<'a> {
             Some(host) if !may_retry && plan.ends.is_some() => Some(host.into()),
             _ => None,
         };
-        let replay = may_retry.then(|| Replay::keep(request, plan.body_source.clone()));
         Self {
             plan,
             budget: policy.budget_within(built_with),
             method,
             idempotent,
-            replay,
+            replay: may_retry.then(|| Replay::keep(request, plan.body_source().cloned())),
             host,
             records: Vec::new(),
+            begun: plan.started,
             retries: 0,
             last: None,
         }
@@ -119,7 +103,7 @@ impl<'a> Call<'a> {
 
     /// Whether the request has no body yet and a source is there to make it.
     pub(crate) fn lacks_body(&self, request: &Request) -> bool {
-        self.plan.body_source.is_some() && request.body().is_none()
+        self.plan.body_source().is_some() && request.body().is_none()
     }
 
     /// Gives a request without a body its first.
@@ -131,7 +115,7 @@ impl<'a> Call<'a> {
         &mut self,
         request: &mut Request,
     ) -> std::result::Result<(), (Error, StopReason)> {
-        let Some(source) = &self.plan.body_source else {
+        let Some(source) = self.plan.body_source() else {
             return Ok(());
         };
         let making = async { source.make().await?.put_into(request) };
@@ -141,93 +125,80 @@ impl<'a> Call<'a> {
                 let error = Error::middleware(RetryError::BodySource { source });
                 Err((error, StopReason::NotReplayable))
             }
-            None => Err((self.ran_out(None), StopReason::TotalTimeout)),
+            None => Err((self.ran_out(), StopReason::TotalTimeout)),
         }
     }
 
-    /// Runs the rest of the chain once.
-    ///
-    /// The request goes straight into it: what is awaited here stays small, since each send is
-    /// boxed with it.
-    pub(crate) fn attempt<'s>(
-        &'s mut self,
-        request: Request,
-        lent: &'s mut Lent<'_>,
-        next: Next<'s>,
-    ) -> impl Future<Output = Ended<'a>> + Send + 's
-    where
-        'a: 's,
-    {
-        let begun = if self.retries == 0 && self.plan.body_source.is_none() {
-            self.plan.started
-        } else {
-            clock::now()
-        };
-        let map = lent.map();
-        let address = in_flight::address(map);
-        let running = in_flight::Attempt::new(address, next.run(request, map));
-        async move {
-            let ended = match self.plan.ends {
-                None => running.await,
-                Some(end) => match Box::pin(clock::timeout_at(end, running)).await {
-                    Ok(ended) => ended,
-                    Err(_) => return Ended::OutOfTime(self.ran_out(Some(begun))),
-                },
-            };
-            let unread = match self.examine(ended, begun) {
-                Examined::Ended(ended) => return ended,
-                Examined::Unread(response) => response,
-            };
-            Box::pin(self.complete(unread, begun)).await
+    /// Waits for the attempt that is running, and says how what came of it is taken.
+    pub(crate) async fn attempt(
+        &mut self,
+        running: &mut in_flight::Attempt<'_>,
+    ) -> (Result<Response>, Verdict<'a>) {
+        if self.retries > 0 || self.plan.body_source().is_some() {
+            self.begun = clock::now();
         }
+        let outcome = match self.plan.ends {
+            None => (&mut *running).await,
+            Some(end) => match Box::pin(clock::timeout_at(end, &mut *running)).await {
+                Ok(outcome) => outcome,
+                Err(_) => return (Err(self.timed_out()), Verdict::OutOfTime),
+            },
+        };
+        let verdict = self.examine(&outcome, running.notes());
+        (outcome, verdict)
     }
 
     /// Tells an answer from a failure.
-    fn examine(
-        &mut self,
-        (outcome, notes): (Result<Response>, Notes),
-        begun: Instant,
-    ) -> Examined<'a> {
+    fn examine(&self, outcome: &Result<Response>, notes: Notes) -> Verdict<'a> {
         let response = match outcome {
             Ok(response) => response,
             Err(error) => {
-                let class = self.class_of(&error, notes.processed);
-                let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
-                return Examined::Ended(Ended::Failed(Failed::new(Err(error), result, begun)));
+                let class = self.class_of(error, notes.processed);
+                return self.failed(class.map_or(AttemptResult::Error, AttemptResult::Failure));
             }
         };
-        let status = AttemptResult::Status(response.status());
-        if let Some(Refusal { condition }) = self.refusal(&response) {
+        let Some(Refusal { condition }) = self.refusal(response) else {
+            let unread = complete::wanted(response, self.plan.policy.completes());
+            return if unread {
+                Verdict::Unread
+            } else {
+                Verdict::Answered
+            };
+        };
+        Verdict::Failed(Failed {
+            result: AttemptResult::Status(response.status()),
+            elapsed: since(self.begun),
+            condition,
             // A redirect that was not followed is the answer itself.
-            let replaced = notes.replaced && !response.status().is_redirection();
-            let failed = Failed::new(Ok(response), status, begun);
-            return Examined::Ended(Ended::Failed(Failed {
-                condition,
-                replaced,
-                ..failed
-            }));
-        }
-        if complete::wanted(&response, self.plan.policy.completes()) {
-            return Examined::Unread(response);
-        }
-        self.note_answer(status, begun);
-        Examined::Ended(Ended::Answered(response))
+            replaced: notes.replaced && !response.status().is_redirection(),
+        })
+    }
+
+    fn failed(&self, result: AttemptResult) -> Verdict<'a> {
+        Verdict::Failed(Failed {
+            result,
+            elapsed: since(self.begun),
+            condition: None,
+            replaced: false,
+        })
     }
 
     /// Reads the body of an answer, which is a failure where it breaks off.
-    async fn complete(&mut self, response: Response, begun: Instant) -> Ended<'a> {
-        let status = AttemptResult::Status(response.status());
+    pub(crate) async fn complete(
+        &mut self,
+        answer: Result<Response>,
+    ) -> (Result<Response>, Verdict<'a>) {
+        let Ok(response) = answer else {
+            return (answer, Verdict::Answered);
+        };
         let reading = complete::complete(response, self.plan.policy.completes());
         match self.within(reading).await {
-            Some((response, None)) => {
-                self.note_answer(status, begun);
-                Ended::Answered(response)
-            }
+            Some((response, None)) => (Ok(response), Verdict::Answered),
             Some((response, Some(failure))) => {
-                let result = AttemptResult::Failure(failure);
-                Ended::Failed(Failed::new(Ok(response), result, begun))
+                let verdict = self.failed(AttemptResult::Failure(failure));
+                (Ok(response), verdict)
             }
-            None => Ended::OutOfTime(self.ran_out(Some(begun))),
+            None => (Err(self.timed_out()), Verdict::OutOfTime),
         }
     }
 
@@ -265,15 +236,10 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Notes an answer, where anybody will read of it.
-    fn note_answer(&mut self, result: AttemptResult, begun: Instant) {
-        if !self.records.is_empty() || self.plan.log.is_some() {
-            self.note(result, begun);
-        }
-    }
-
-    fn note(&mut self, result: AttemptResult, begun: Instant) {
-        self.records.push(AttemptRecord::new(result, since(begun)));
+    /// Notes what the attempt came to.
+    pub(super) fn note(&mut self, result: AttemptResult) {
+        let record = AttemptRecord::new(result, since(self.begun));
+        self.records.push(record);
     }
 
     /// How many attempts were made, as the records have it.
@@ -281,11 +247,14 @@ impl<'a> Call<'a> {
         u32::try_from(self.records.len()).unwrap_or(u32::MAX)
     }
 
-    /// The total timeout ran out, in the attempt that was begun then or before the first.
-    pub(crate) fn ran_out(&mut self, begun: Option<Instant>) -> Error {
-        if let Some(begun) = begun {
-            self.note(AttemptResult::Failure(TransportError::Timeout), begun);
-        }
+    /// The total timeout ran out in the attempt.
+    fn timed_out(&mut self) -> Error {
+        self.note(AttemptResult::Failure(TransportError::Timeout));
+        self.ran_out()
+    }
+
+    /// The total timeout ran out.
+    pub(crate) fn ran_out(&mut self) -> Error {
         let (attempts, last) = (self.attempts(), self.last.take());
         Error::middleware(RetryError::TotalTimeout { attempts, last })
     }

@@ -1,29 +1,38 @@
 //! How a send ends: who is told, and where the report is left.
 
 use reqwest::{Response, Url};
-use reqwest_middleware::{Error, Result};
+use reqwest_middleware::Result;
 
 use super::call::{Call, Failed};
 use super::in_flight;
 use super::judge::Wait;
 use super::lent::Lent;
 use super::observer::{CallFacts, RetryEvent, StopEvent};
+use super::origin::Origin;
 use super::replay::Replay;
-use super::report::{AttemptRecord, RetryReport};
+use super::report::{AttemptRecord, AttemptResult, RetryReport};
 use super::trace;
 use crate::rule::StopReason;
 
 impl Call<'_> {
-    pub(crate) fn answered(mut self, response: Response, lent: &mut Lent<'_>) -> Result<Response> {
+    /// There is an answer. A first attempt that was answered leaves no report, unless the caller
+    /// holds a log.
+    pub(crate) fn answered(&mut self, in_hand: &mut Result<Response>, lent: &mut Lent<'_>) {
         if let (Some(budget), Some(replay)) = (self.budget, &self.replay) {
-            budget.deposit(replay.url());
+            budget.deposit(replay.origin());
         }
-        self.finish(Ok(response), None, lent)
+        if self.records.is_empty() && self.plan.log().is_none() {
+            return;
+        }
+        if let Ok(response) = in_hand {
+            self.note(AttemptResult::Status(response.status()));
+        }
+        self.leave_report(in_hand, None, lent);
     }
 
     pub(crate) fn give_up(
         mut self,
-        in_hand: Result<Response>,
+        mut in_hand: Result<Response>,
         reason: StopReason,
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
@@ -32,39 +41,36 @@ impl Call<'_> {
             // Its error may be passed on as that of a send around this one.
             in_flight::note_processed();
         }
-        self.finish(in_hand, Some(reason), lent)
-    }
-
-    pub(crate) fn out_of_time(self, error: Error, lent: &mut Lent<'_>) -> Result<Response> {
-        self.give_up(Err(error), StopReason::TotalTimeout, lent)
-    }
-
-    /// Leaves the report where it is looked for. A first attempt that was answered has none, unless
-    /// the caller holds a log.
-    fn finish(
-        &mut self,
-        mut in_hand: Result<Response>,
-        stop: Option<StopReason>,
-        lent: &mut Lent<'_>,
-    ) -> Result<Response> {
-        if self.records.is_empty() && stop.is_none() {
-            return in_hand;
-        }
-        let records = std::mem::take(&mut self.records);
-        let report = RetryReport::new(records, stop, self.plan.elapsed(), self.plan.label.clone());
-        if let Some(log) = &self.plan.log {
-            log.set(report.clone());
-        }
-        if let Ok(response) = &mut in_hand {
-            response.extensions_mut().insert(report.clone());
-        }
-        lent.report(report);
+        self.leave_report(&mut in_hand, Some(reason), lent);
         in_hand
     }
 
-    pub(super) fn tell_retry(&self, failed: &Failed<'_>, wait: Wait) {
+    /// Leaves the report where it is looked for.
+    fn leave_report(
+        &mut self,
+        in_hand: &mut Result<Response>,
+        stop: Option<StopReason>,
+        lent: &mut Lent<'_>,
+    ) {
+        let records = std::mem::take(&mut self.records);
+        let report = RetryReport::new(
+            records,
+            stop,
+            self.plan.elapsed(),
+            self.plan.label().cloned(),
+        );
+        if let Some(log) = self.plan.log() {
+            log.set(report.clone());
+        }
+        if let Ok(response) = in_hand {
+            response.extensions_mut().insert(report.clone());
+        }
+        lent.report(report);
+    }
+
+    pub(super) fn tell_retry(&self, in_hand: &Result<Response>, failed: &Failed<'_>, wait: Wait) {
         let event = RetryEvent {
-            call: self.facts(&failed.in_hand),
+            call: self.facts(in_hand),
             retry: self.retries.saturating_add(1),
             result: failed.result,
             wait: wait.duration,
@@ -94,14 +100,16 @@ impl Call<'_> {
     }
 
     fn facts<'s>(&'s self, in_hand: &'s Result<Response>) -> CallFacts<'s> {
-        let url = self.replay.as_ref().map(Replay::url).or(match in_hand {
+        let kept = self.replay.as_ref().map(Replay::origin);
+        let host = self.host.as_deref().or(kept.and_then(Origin::host));
+        let url = match in_hand {
             Ok(response) => Some(response.url()),
             Err(error) => error.url(),
-        });
+        };
         CallFacts {
             method: &self.method,
-            host: self.host.as_deref().or(url.and_then(Url::host_str)),
-            label: self.plan.label.as_ref(),
+            host: host.or(url.and_then(Url::host_str)),
+            label: self.plan.label(),
             elapsed: self.plan.elapsed(),
         }
     }

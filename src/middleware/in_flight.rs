@@ -47,7 +47,7 @@ pub(crate) struct Notes {
 
 type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
-/// One attempt; beside its outcome it says what was noted in it.
+/// One attempt; once it is over it says what was noted in it.
 pub(crate) struct Attempt<'a> {
     chain: Chain<'a>,
     own: InFlight,
@@ -61,18 +61,19 @@ impl<'a> Attempt<'a> {
             own: InFlight::new(map),
         }
     }
+
+    pub(crate) fn notes(&self) -> Notes {
+        self.own.notes
+    }
 }
 
 impl Future for Attempt<'_> {
-    type Output = (Result<Response>, Notes);
+    type Output = Result<Response>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { chain, own } = &mut *self;
-        let polled = {
-            let _entered = Entered::new(own);
-            chain.as_mut().poll(cx)
-        };
-        polled.map(|outcome| (outcome, own.notes))
+        let _entered = Entered::new(own);
+        chain.as_mut().poll(cx)
     }
 }
 

@@ -3,6 +3,8 @@
 use std::result::Result;
 use std::time::Duration;
 
+use reqwest::Response;
+
 use super::call::{Call, Failed};
 use super::clock;
 use super::head::answered_at;
@@ -19,16 +21,20 @@ pub(crate) struct Wait {
 
 impl<'a> Call<'a> {
     /// Asks the rule, then the policy's veto, then the budget; and tells who is to be told.
-    pub(crate) fn judge(&mut self, failed: &Failed<'a>) -> Result<Wait, StopReason> {
+    pub(crate) fn judge(
+        &mut self,
+        in_hand: &reqwest_middleware::Result<Response>,
+        failed: &Failed<'a>,
+    ) -> Result<Wait, StopReason> {
         let mut record = AttemptRecord::new(failed.result, failed.elapsed);
-        let judged = self.decide(failed, &mut record);
+        let judged = self.decide(in_hand, failed, &mut record);
         self.records.push(record);
         if judged.is_err() && failed.replaced {
             // Its answer may be passed on as that of a send around this one.
             in_flight::note_replaced();
         }
         let wait = judged?;
-        self.tell_retry(failed, wait);
+        self.tell_retry(in_hand, failed, wait);
         // Those who were told may have taken their time.
         let wake = clock::later(clock::now(), wait.duration);
         if let Some(reason) = self.overdue(wake, wait) {
@@ -42,12 +48,13 @@ impl<'a> Call<'a> {
 
     fn decide(
         &mut self,
+        in_hand: &reqwest_middleware::Result<Response>,
         failed: &Failed<'a>,
         record: &mut AttemptRecord,
     ) -> Result<Wait, StopReason> {
         let policy = &*self.plan.policy;
         let rule = policy.rule();
-        let (outcome, failure) = match (&failed.in_hand, failed.result) {
+        let (outcome, failure) = match (in_hand, failed.result) {
             (_, AttemptResult::Failure(failure)) => {
                 (AttemptOutcome::Failure(failure), Some(failure))
             }
@@ -57,7 +64,7 @@ impl<'a> Call<'a> {
             }
             (Err(_), _) => return Err(StopReason::NotRetryable),
         };
-        let response = failed.in_hand.as_ref().ok().filter(|_| failure.is_none());
+        let response = in_hand.as_ref().ok().filter(|_| failure.is_none());
         let unsent = failure.is_some_and(|failure| failure.is_unsent());
         let facts = Attempt {
             attempt: self.retries,
@@ -95,7 +102,7 @@ impl<'a> Call<'a> {
                 };
                 if self
                     .budget
-                    .is_some_and(|budget| !budget.withdraw(replay.url()))
+                    .is_some_and(|budget| !budget.withdraw(replay.origin()))
                 {
                     return Err(StopReason::Throttled);
                 }

@@ -2,6 +2,7 @@
 
 use http::Extensions;
 
+use super::in_flight;
 use super::report::{ResendCount, RetryReport};
 
 /// The caller's map, lent for one send: each attempt finds in it what the first one found, and what
@@ -26,6 +27,11 @@ impl<'a> Lent<'a> {
             before,
             resent: false,
         }
+    }
+
+    /// By which the attempt that has the map is known.
+    pub(crate) fn address(&self) -> usize {
+        in_flight::address(self.map)
     }
 
     pub(crate) fn map(&mut self) -> &mut Extensions {

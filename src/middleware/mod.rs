@@ -16,9 +16,11 @@ mod in_flight;
 mod judge;
 mod lent;
 mod observer;
+mod origin;
 mod overrides;
 mod packed;
 mod pause;
+mod plan;
 mod policy;
 mod read_ahead;
 mod redirect;
@@ -46,10 +48,12 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
-use self::call::{Call, Ended};
+use self::call::{Call, Verdict};
 use self::drain::Refused;
+use self::in_flight::Attempt;
 use self::lent::Lent;
-use self::overrides::Plan;
+use self::plan::Plan;
+use crate::rule::StopReason;
 
 /// The retry middleware: a loop that does what a [`RetryRule`](crate::RetryRule) says.
 ///
@@ -109,27 +113,31 @@ impl Middleware for RetryMiddleware {
             }
             // A report that an earlier send left in a map that is used again.
             extensions.remove::<RetryReport>();
-            let plan = Plan::new(&self.policy, extensions);
-            if plan.passes_through() {
+            let Some(plan) = Plan::new(&self.policy, extensions) else {
                 return next.run(request, extensions).await;
-            }
+            };
             let mut call = Call::new(&plan, &self.policy, &mut request);
             let mut lent = Lent::new(extensions, call.may_retry());
             if plan.is_over(plan.started) {
-                let error = call.ran_out(None);
-                return call.out_of_time(error, &mut lent);
+                let error = call.ran_out();
+                return call.give_up(Err(error), StopReason::TotalTimeout, &mut lent);
             }
             if call.lacks_body(&request) {
                 if let Err((error, reason)) = Box::pin(call.first_body(&mut request)).await {
                     return call.give_up(Err(error), reason, &mut lent);
                 }
             }
-            let ended = call.attempt(request, &mut lent, next.clone()).await;
-            match ended {
-                Ended::Answered(response) => call.answered(response, &mut lent),
-                // What most sends never need is kept out of the future that each of them is.
-                ended => Box::pin(insist(call, ended, lent, next)).await,
+            let (mut outcome, verdict) = {
+                let address = lent.address();
+                let mut running = Attempt::new(address, next.clone().run(request, lent.map()));
+                call.attempt(&mut running).await
+            };
+            if let Verdict::Answered = verdict {
+                call.answered(&mut outcome, &mut lent);
+                return outcome;
             }
+            // What most sends never need is kept out of the future that each of them is.
+            Box::pin(insist(call, outcome, verdict, lent, next)).await
         })
     }
 }
@@ -137,31 +145,45 @@ impl Middleware for RetryMiddleware {
 /// The loop: judge, wait, attempt again.
 async fn insist<'a>(
     mut call: Call<'a>,
-    mut ended: Ended<'a>,
+    mut outcome: Result<Response>,
+    mut verdict: Verdict<'a>,
     mut lent: Lent<'_>,
     next: Next<'_>,
 ) -> Result<Response> {
     loop {
-        let failed = match ended {
-            Ended::Answered(response) => return call.answered(response, &mut lent),
-            Ended::OutOfTime(error) => return call.out_of_time(error, &mut lent),
-            Ended::Failed(failed) => failed,
+        let failed = match verdict {
+            Verdict::Answered => {
+                call.answered(&mut outcome, &mut lent);
+                return outcome;
+            }
+            Verdict::Unread => {
+                (outcome, verdict) = Box::pin(call.complete(outcome)).await;
+                continue;
+            }
+            Verdict::OutOfTime => {
+                return call.give_up(outcome, StopReason::TotalTimeout, &mut lent);
+            }
+            Verdict::Failed(failed) => failed,
         };
-        let wait = match call.judge(&failed) {
+        let wait = match call.judge(&outcome, &failed) {
             Ok(wait) => wait,
-            Err(reason) => return call.give_up(failed.in_hand, reason, &mut lent),
+            Err(reason) => return call.give_up(outcome, reason, &mut lent),
         };
-        let mut in_hand = call.hold(failed);
+        let mut in_hand = call.hold(outcome, &failed);
         call.wait(&mut in_hand, wait).await;
         let request = match call.next_request(wait).await {
             Ok(request) => request,
             Err(reason) => {
-                let in_hand = in_hand.map(Refused::into_response);
-                return call.give_up(in_hand, reason, &mut lent);
+                let outcome = in_hand.map(Refused::into_response);
+                return call.give_up(outcome, reason, &mut lent);
             }
         };
         call.let_go(in_hand);
         lent.restore(call.retries);
-        ended = call.attempt(request, &mut lent, next.clone()).await;
+        (outcome, verdict) = {
+            let address = lent.address();
+            let mut running = Attempt::new(address, next.clone().run(request, lent.map()));
+            call.attempt(&mut running).await
+        };
     }
 }

@@ -1,17 +1,15 @@
-//! What a request or a task changes, and what is in force once all of it is heard.
+//! What a request or a task changes.
 
-use std::borrow::Cow;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Extensions, Method};
+use http::Extensions;
 use tokio::time::Instant;
 
-use super::body_source::BodySource;
 use super::clock;
 use super::policy::RetryPolicy;
-use super::report::{RetryLabel, RetryLog};
+use super::report::RetryLabel;
 use crate::rule::RetryRule;
 
 /// States whether sending the request twice does the same as sending it once, whatever its method.
@@ -117,12 +115,12 @@ impl From<std::time::Instant> for Deadline {
 #[derive(Clone, Debug, Default)]
 #[must_use = "overrides do nothing until `with_overrides` sets them around a future"]
 pub struct Overrides {
-    policy: Option<RetryPolicy>,
-    rule: Option<Arc<RetryRule>>,
-    replay_safe: Option<ReplaySafe>,
-    total_timeout: Option<TotalTimeout>,
-    deadline: Option<Deadline>,
-    label: Option<RetryLabel>,
+    pub(super) policy: Option<RetryPolicy>,
+    pub(super) rule: Option<Arc<RetryRule>>,
+    pub(super) replay_safe: Option<ReplaySafe>,
+    pub(super) total_timeout: Option<TotalTimeout>,
+    pub(super) deadline: Option<Deadline>,
+    pub(super) label: Option<RetryLabel>,
 }
 
 tokio::task_local! {
@@ -217,38 +215,59 @@ impl Overrides {
         }
     }
 
-    /// What the map of the `task-local-extensions` crate carries.
-    #[cfg(feature = "task-local-extensions")]
-    fn of_shared_map() -> Self {
-        Self {
-            policy: shared(),
-            rule: shared::<RetryRule>().map(Arc::new),
-            replay_safe: shared(),
-            total_timeout: shared(),
-            deadline: shared(),
-            label: shared(),
+    /// What the request says, what it leaves to the task's scope, and that to the shared map; `None`
+    /// where nobody says anything.
+    pub(super) fn heard(extensions: &Extensions) -> Option<Self> {
+        if extensions.is_empty() && SCOPE.try_with(|_| ()).is_err() {
+            return Self::of_shared_map();
         }
+        let shared = Self::of_shared_map().unwrap_or_default();
+        let scope = Self::current().within(&shared);
+        Some(Self::of_request(extensions).within(&scope))
+    }
+
+    /// What the map of the `task-local-extensions` crate carries, if anything.
+    #[cfg(feature = "task-local-extensions")]
+    fn of_shared_map() -> Option<Self> {
+        let (policy, rule) = (shared(Some), shared(|rule| Some(Arc::new(rule))));
+        let (replay_safe, total_timeout) = (shared(Some), shared(Some));
+        let (deadline, label) = (shared(Some), shared(Some));
+        let says_anything = policy.is_some()
+            || rule.is_some()
+            || replay_safe.is_some()
+            || total_timeout.is_some()
+            || deadline.is_some()
+            || label.is_some();
+        // Put together only here: a struct of nothing would be what most sends move about.
+        says_anything.then(|| Self {
+            policy,
+            rule,
+            replay_safe,
+            total_timeout,
+            deadline,
+            label,
+        })
     }
 
     #[cfg(not(feature = "task-local-extensions"))]
-    fn of_shared_map() -> Self {
-        Self::default()
+    fn of_shared_map() -> Option<Self> {
+        None
     }
 }
 
 /// Reads that crate's map. Its getter is `async` and never waits.
 #[cfg(feature = "task-local-extensions")]
-fn shared<T: Clone + Send + Sync + 'static>() -> Option<T> {
+fn shared<T: Clone + Send + Sync + 'static, U>(keep: impl Fn(T) -> Option<U>) -> Option<U> {
     use std::task::{Context, Poll, Waker};
 
     let getter = std::pin::pin!(task_local_extensions::get_local_item::<T>());
     match getter.poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(item) => item,
-        Poll::Pending => None,
+        Poll::Ready(Some(item)) => keep(item),
+        Poll::Ready(None) | Poll::Pending => None,
     }
 }
 
-fn earliest<T: Ord>(own: Option<T>, outer: Option<T>) -> Option<T> {
+pub(super) fn earliest<T: Ord>(own: Option<T>, outer: Option<T>) -> Option<T> {
     match (own, outer) {
         (Some(own), Some(outer)) => Some(own.min(outer)),
         (own, outer) => own.or(outer),
@@ -300,93 +319,4 @@ pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Ou
 /// ```
 pub async fn with_retry<F: Future>(rule: RetryRule, future: F) -> F::Output {
     with_overrides(Overrides::new().rule(rule), future).await
-}
-
-/// What is in force for one send.
-pub(crate) struct Plan<'a> {
-    pub(crate) policy: Cow<'a, RetryPolicy>,
-    pub(crate) replay_safe: Option<bool>,
-    pub(crate) started: Instant,
-    /// When the whole send must be over.
-    pub(crate) ends: Option<Instant>,
-    pub(crate) label: Option<RetryLabel>,
-    pub(crate) log: Option<RetryLog>,
-    pub(crate) body_source: Option<BodySource>,
-}
-
-impl<'a> Plan<'a> {
-    /// Hears the request, then the task, then what the middleware was built with.
-    pub(crate) fn new(built_with: &'a RetryPolicy, extensions: &Extensions) -> Self {
-        let started = clock::now();
-        let mut heard = Overrides::of_shared_map();
-        if let Ok(scope) = SCOPE.try_with(Clone::clone) {
-            heard = scope.within(&heard);
-        }
-        let (mut log, mut body_source) = (None, None);
-        if !extensions.is_empty() {
-            heard = Overrides::of_request(extensions).within(&heard);
-            log = extensions.get().cloned();
-            body_source = extensions.get().cloned();
-        }
-        let mut policy = heard.policy.map_or(Cow::Borrowed(built_with), Cow::Owned);
-        if let Some(rule) = heard.rule {
-            policy = Cow::Owned(policy.with_rule(rule));
-        }
-        let bounds = [
-            policy.whole_send(),
-            heard.total_timeout.map(|total| total.0),
-        ];
-        let ends = bounds
-            .into_iter()
-            .flatten()
-            .filter_map(|bound| started.checked_add(bound))
-            .chain(heard.deadline.and_then(Deadline::moment))
-            .min();
-        Self {
-            policy,
-            replay_safe: heard.replay_safe.map(|safe| safe.0),
-            started,
-            ends,
-            label: heard.label,
-            log,
-            body_source,
-        }
-    }
-
-    /// Whether a request goes through untouched: no retry is wanted, and nothing concerns even a
-    /// single attempt.
-    pub(crate) fn passes_through(&self) -> bool {
-        self.policy.rule().max_retries == 0
-            && self.ends.is_none()
-            && self.log.is_none()
-            && self.body_source.is_none()
-            && !self.policy.concerns_one_attempt()
-    }
-
-    /// Whether sending this request twice counts as sending it once.
-    pub(crate) fn idempotent(&self, method: &Method, has_key: bool) -> bool {
-        self.replay_safe
-            .unwrap_or_else(|| has_key || method.is_idempotent())
-    }
-
-    /// Whether the rule or a condition could ever allow a retry.
-    pub(crate) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
-        let rule = self.policy.rule();
-        rule.could_retry(method, idempotent)
-            || rule.max_retries > 0 && self.policy.could_retry(method, idempotent)
-    }
-
-    /// Whether the time for the whole send is over at `moment`.
-    pub(crate) fn is_over(&self, moment: Instant) -> bool {
-        self.ends.is_some_and(|end| end <= moment)
-    }
-
-    pub(crate) fn elapsed(&self) -> Duration {
-        clock::now().saturating_duration_since(self.started)
-    }
-
-    /// The time that is left for the whole send.
-    pub(crate) fn remaining(&self) -> Option<Duration> {
-        Some(self.ends?.saturating_duration_since(clock::now()))
-    }
 }

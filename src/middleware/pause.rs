@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::Request;
+use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
@@ -19,8 +19,12 @@ const DRAIN_GRACE: Duration = Duration::from_millis(20);
 
 impl Call<'_> {
     /// Keeps what is in hand until the next attempt starts.
-    pub(crate) fn hold(&mut self, failed: Failed<'_>) -> Result<Refused> {
-        if let (Some(_), Ok(response)) = (self.plan.ends, &failed.in_hand) {
+    pub(crate) fn hold(
+        &mut self,
+        outcome: Result<Response>,
+        failed: &Failed<'_>,
+    ) -> Result<Refused> {
+        if let (Some(_), Ok(response)) = (self.plan.ends, &outcome) {
             self.last = match failed.result {
                 AttemptResult::Failure(failure) => Some(failure.into()),
                 _ => response.error_for_status_ref().err().map(Into::into),
@@ -32,7 +36,7 @@ impl Call<'_> {
         } else {
             0
         };
-        failed.in_hand.map(|response| Refused::new(response, limit))
+        outcome.map(|response| Refused::new(response, limit))
     }
 
     /// Waits, and reads the rest of a refused response while it does.
@@ -54,7 +58,7 @@ impl Call<'_> {
         wait: Wait,
     ) -> std::result::Result<Request, StopReason> {
         let mut replay = self.replay.take().ok_or(StopReason::NotReplayable)?;
-        let made = self.within(replay.next()).await;
+        let made = self.within(replay.next(self.method.clone())).await;
         self.replay = Some(replay);
         if let Some(reason) = self.overdue(clock::now(), wait) {
             return Err(reason);

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use http::Method;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use reqwest::{Body, Request, Url};
+use reqwest::{Body, Request};
 
 use super::body_source::{BodySource, BoxError};
+use super::origin::Origin;
 use super::packed::Packed;
 
 /// A body up to this many bytes is copied; of a longer one the bytes are shared.
@@ -70,8 +72,8 @@ impl Replay {
         Self { head, body }
     }
 
-    pub(crate) fn url(&self) -> &Url {
-        self.head.url()
+    pub(crate) fn origin(&self) -> Origin<'_> {
+        self.head.origin()
     }
 
     /// Whether the request can be sent again. A body that comes back by itself is taken now or
@@ -86,13 +88,13 @@ impl Replay {
         }
     }
 
-    /// The request of the next attempt.
+    /// The request of the next attempt, whose method is that of the first.
     ///
     /// # Errors
     ///
     /// That of the caller's body source, or none where a body that was to come back did not.
-    pub(crate) async fn next(&mut self) -> Result<Request, Option<BoxError>> {
-        let mut request = self.head.unpack().ok_or(None)?;
+    pub(crate) async fn next(&mut self, method: Method) -> Result<Request, Option<BoxError>> {
+        let mut request = self.head.unpack(method).ok_or(None)?;
         let body = match &mut self.body {
             KeptBody::Absent => return Ok(request),
             KeptBody::Packed => Body::from(self.head.body().to_vec()),

@@ -1,25 +1,18 @@
-//! What an origin is, and where it is looked for.
+//! Where an origin is looked for.
 
-use reqwest::Url;
+use crate::middleware::origin::Origin;
 
-/// What tells one origin from another, borrowed from a URL.
+/// An origin, and a number by which it is found fast.
 pub(super) struct Key<'a> {
     pub(super) hash: u64,
-    pub(super) scheme: &'a str,
-    pub(super) host: &'a str,
-    pub(super) port: Option<u16>,
+    pub(super) origin: Origin<'a>,
 }
 
 impl<'a> Key<'a> {
-    pub(super) fn of(url: &'a Url) -> Self {
-        let host = url.host_str().unwrap_or_default();
-        let port = url.port_or_known_default();
-        Key {
-            hash: hash(host.as_bytes(), port),
-            scheme: url.scheme(),
-            host,
-            port,
-        }
+    pub(super) fn of(origin: impl Into<Origin<'a>>) -> Self {
+        let origin = origin.into();
+        let hash = hash(origin.authority);
+        Key { hash, origin }
     }
 }
 
@@ -27,21 +20,26 @@ impl<'a> Key<'a> {
 ///
 /// Not a keyed hash, which would cost as much as all the rest of a look-up: hosts that are chosen
 /// to have one hash make one list as long as the number of origins is bounded, and no longer.
-fn hash(host: &[u8], port: Option<u16>) -> u64 {
-    let words = host.chunks_exact(8);
-    let rest = words.remainder();
-    let start = u64::from(port.unwrap_or_default()) << 32 | host.len() as u64 & 0xffff;
-    words
-        .map(|word| word.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
-        .chain([rest.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte))])
-        .fold(start, |hash, word| {
-            let mixed = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^ mixed >> 32
-        })
+fn hash(authority: &[u8]) -> u64 {
+    let mut rest = authority;
+    let mut hash = authority.len() as u64;
+    while let Some((word, after)) = rest.split_first_chunk() {
+        hash = mixed(hash, u64::from_be_bytes(*word));
+        rest = after;
+    }
+    let last = rest.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    mixed(hash, last)
+}
+
+fn mixed(hash: u64, word: u64) -> u64 {
+    let product = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
 }
 
 #[cfg(test)]
 mod tests {
+    use reqwest::Url;
+
     use super::*;
 
     #[track_caller]

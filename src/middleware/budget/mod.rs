@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Url;
 use tower::retry::budget::Budget;
 
 use self::key::Key;
 use self::origins::Origins;
 use self::slot::Slot;
 use self::terms::{Terms, WHOLE};
+use super::origin::Origin;
 
 pub use self::terms::InvalidBudget;
 
@@ -192,21 +192,21 @@ impl RetryBudget {
         self.shared.origins.len()
     }
 
-    /// Takes a retry out of the budget of `url`'s origin; `false` where it has none left.
-    pub(crate) fn withdraw(&self, url: &Url) -> bool {
+    /// Takes a retry out of the budget of `origin`; `false` where it has none left.
+    pub(crate) fn withdraw<'a>(&self, origin: impl Into<Origin<'a>>) -> bool {
         let origins = &self.shared.origins;
-        let key = Key::of(url);
+        let key = Key::of(origin);
         let slot = origins.awake(&key, origins.known(&key, Arc::clone));
         origins.budget(&slot).withdraw()
     }
 
-    /// Counts an answer of `url`'s origin.
-    pub(crate) fn deposit(&self, url: &Url) {
+    /// Counts an answer of `origin`.
+    pub(crate) fn deposit<'a>(&self, origin: impl Into<Origin<'a>>) {
         let Shared { share, origins, .. } = &*self.shared;
         if *share == 0 {
             return;
         }
-        let key = Key::of(url);
+        let key = Key::of(origin);
         let earned = |slot: &Arc<Slot>| slot.earns(*share).then(|| Arc::clone(slot));
         let earned = match origins.known(&key, earned) {
             Some(None) => None,
@@ -251,6 +251,7 @@ impl fmt::Debug for RetryBudget {
 
 #[cfg(test)]
 mod tests {
+    use reqwest::Url;
     use tower::retry::budget::TpsBudget;
 
     use super::*;
