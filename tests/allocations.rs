@@ -109,15 +109,13 @@ impl RetryObserver for Observer {
 }
 
 #[test]
-fn a_get_that_could_be_retried_costs_at_most_three() {
-    let extra = extra(RetryRule::transient(), get);
-    assert!(extra <= 3, "{extra}");
+fn a_get_that_could_be_retried_costs_one() {
+    assert_eq!(extra(RetryRule::transient(), get), 1);
 }
 
 #[test]
-fn a_post_that_could_be_retried_costs_at_most_three() {
-    let extra = extra(any(), post);
-    assert!(extra <= 3, "{extra}");
+fn a_post_that_could_be_retried_costs_one() {
+    assert_eq!(extra(any(), post), 1);
 }
 
 #[test]

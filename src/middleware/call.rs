@@ -19,10 +19,12 @@ use super::plan::Plan;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
+use super::span::Span;
 use crate::rule::{Methods, StopReason, TransportError};
 
 pub(crate) struct Call<'a> {
     pub(super) plan: &'a Plan<'a>,
+    pub(super) span: Span,
     pub(super) budget: Option<&'a RetryBudget>,
     pub(super) method: Method,
     pub(super) idempotent: bool,
@@ -70,7 +72,7 @@ impl<'a> Call<'a> {
         built_with: &'a RetryPolicy,
         request: &mut Request,
     ) -> Self {
-        let policy = &*plan.policy;
+        let (policy, span) = (&*plan.policy, plan.span());
         let method = request.method().clone();
         let has_key = !method.is_idempotent() && give_key(policy, request);
         let idempotent = plan.idempotent(&method, has_key);
@@ -80,21 +82,27 @@ impl<'a> Call<'a> {
         }
         let may_retry = plan.could_retry(&method, idempotent);
         let host = match request.url().host_str() {
-            Some(host) if !may_retry && plan.ends.is_some() => Some(host.into()),
+            Some(host) if !may_retry && span.ends.is_some() => Some(host.into()),
             _ => None,
         };
         Self {
             plan,
+            span,
             budget: policy.budget_within(built_with),
             method,
             idempotent,
             replay: may_retry.then(|| Replay::keep(request, plan.body_source().cloned())),
             host,
             records: Vec::new(),
-            begun: plan.started,
+            begun: span.started,
             retries: 0,
             last: None,
         }
+    }
+
+    /// Whether there was no time for it from the start.
+    pub(crate) fn is_late(&self) -> bool {
+        self.span.is_over(self.span.started)
     }
 
     pub(crate) fn may_retry(&self) -> bool {
@@ -137,7 +145,7 @@ impl<'a> Call<'a> {
         if self.retries > 0 || self.plan.body_source().is_some() {
             self.begun = clock::now();
         }
-        let outcome = match self.plan.ends {
+        let outcome = match self.span.ends {
             None => (&mut *running).await,
             Some(end) => match Box::pin(clock::timeout_at(end, &mut *running)).await {
                 Ok(outcome) => outcome,
@@ -153,7 +161,7 @@ impl<'a> Call<'a> {
         let response = match outcome {
             Ok(response) => response,
             Err(error) => {
-                let class = self.class_of(error, notes.processed);
+                let class = self.class_of(error, notes.processed());
                 return self.failed(class.map_or(AttemptResult::Error, AttemptResult::Failure));
             }
         };
@@ -170,7 +178,7 @@ impl<'a> Call<'a> {
             elapsed: since(self.begun),
             condition,
             // A redirect that was not followed is the answer itself.
-            replaced: notes.replaced && !response.status().is_redirection(),
+            replaced: notes.replaced() && !response.status().is_redirection(),
         })
     }
 
@@ -230,7 +238,7 @@ impl<'a> Call<'a> {
 
     /// Runs `future` within the total timeout; `None` where that ran out.
     pub(super) async fn within<F: Future>(&self, future: F) -> Option<F::Output> {
-        match self.plan.ends {
+        match self.span.ends {
             Some(end) => clock::timeout_at(end, future).await.ok(),
             None => Some(future.await),
         }

@@ -56,7 +56,7 @@ impl Call<'_> {
         let report = RetryReport::new(
             records,
             stop,
-            self.plan.elapsed(),
+            self.span.elapsed(),
             self.plan.label().cloned(),
         );
         if let Some(log) = self.plan.log() {
@@ -110,7 +110,7 @@ impl Call<'_> {
             method: &self.method,
             host: host.or(url.and_then(Url::host_str)),
             label: self.plan.label(),
-            elapsed: self.plan.elapsed(),
+            elapsed: self.span.elapsed(),
         }
     }
 }

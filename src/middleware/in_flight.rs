@@ -14,36 +14,39 @@ thread_local! {
     /// The attempt that is being polled on this thread.
     ///
     /// `tokio::task_local!` would do, and would take a tenth of what a whole send costs here.
-    static POLLED: Cell<InFlight> = const { Cell::new(InFlight::new(0)) };
+    static POLLED: Cell<InFlight> = const { Cell::new(InFlight(0)) };
 }
 
+/// Where the request's `Extensions` live, 0 where there is no attempt; and in the bits that such an
+/// address leaves free, what was noted. It is compared, never followed: a send of another client
+/// inside this attempt has a map of its own, and so an address of its own.
+///
+/// One word, since it is swapped at each poll: a struct took a twentieth of what a whole send costs
+/// here.
 #[derive(Clone, Copy)]
-struct InFlight {
-    /// Where the request's `Extensions` live; 0 where there is no attempt. It is compared, never
-    /// followed: a send of another client inside this attempt has a map of its own, and so an
-    /// address of its own.
-    map: usize,
-    notes: Notes,
-}
+struct InFlight(usize);
 
-impl InFlight {
-    const fn new(map: usize) -> Self {
-        let notes = Notes {
-            processed: false,
-            replaced: false,
-        };
-        Self { map, notes }
+/// What was noted in an attempt, a bit each.
+#[derive(Clone, Copy)]
+pub(crate) struct Notes(usize);
+
+impl Notes {
+    const PROCESSED: usize = 1;
+    const REPLACED: usize = 2;
+    const ALL: usize = Self::PROCESSED | Self::REPLACED;
+
+    /// Something of it may have been processed, whatever it fails with in the end.
+    pub(crate) fn processed(self) -> bool {
+        self.0 & Self::PROCESSED != 0
+    }
+
+    /// It was answered, and what came back in the end is the answer to another request.
+    pub(crate) fn replaced(self) -> bool {
+        self.0 & Self::REPLACED != 0
     }
 }
 
-/// What was noted in an attempt.
-#[derive(Clone, Copy)]
-pub(crate) struct Notes {
-    /// Something of it may have been processed, whatever it fails with in the end.
-    pub(crate) processed: bool,
-    /// It was answered, and what came back in the end is the answer to another request.
-    pub(crate) replaced: bool,
-}
+const _: () = assert!(align_of::<Extensions>() > Notes::ALL);
 
 type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
@@ -58,12 +61,12 @@ impl<'a> Attempt<'a> {
     pub(crate) fn new(map: usize, chain: Chain<'a>) -> Self {
         Self {
             chain,
-            own: InFlight::new(map),
+            own: InFlight(map),
         }
     }
 
     pub(crate) fn notes(&self) -> Notes {
-        self.own.notes
+        Notes(self.own.0 & Notes::ALL)
     }
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn address(extensions: &Extensions) -> usize {
 /// Whether these are the extensions of the attempt that is being polled.
 pub(crate) fn carries(extensions: &Extensions) -> bool {
     POLLED
-        .try_with(|polled| polled.get().map == address(extensions))
+        .try_with(|polled| polled.get().0 & !Notes::ALL == address(extensions))
         .unwrap_or(false)
 }
 
@@ -118,22 +121,17 @@ pub(crate) fn carries(extensions: &Extensions) -> bool {
 /// sent it on, or another client, on its way to an error, sent what a middleware further in had
 /// handed to it.
 pub(crate) fn note_processed() {
-    note(|notes| notes.processed = true);
+    note(Notes::PROCESSED);
 }
 
 /// Notes that the attempt around this was answered, and that another request went in its place.
 pub(crate) fn note_replaced() {
-    note(|notes| {
-        notes.processed = true;
-        notes.replaced = true;
-    });
+    note(Notes::PROCESSED | Notes::REPLACED);
 }
 
 /// Outside an attempt nobody asks for it.
-fn note(set: impl FnOnce(&mut Notes)) {
+fn note(bits: usize) {
     let _ = POLLED.try_with(|polled| {
-        let mut own = polled.get();
-        set(&mut own.notes);
-        polled.set(own);
+        polled.set(InFlight(polled.get().0 | bits));
     });
 }

@@ -72,15 +72,15 @@ impl<'a> Call<'a> {
             now: response.map(|response| {
                 answered_at(response.headers()).unwrap_or_else(|| policy.time_of_day())
             }),
-            elapsed: self.plan.elapsed(),
-            remaining: self.plan.remaining(),
+            elapsed: self.span.elapsed(),
+            remaining: self.span.remaining(),
             server_delay: response.and_then(|response| policy.delay_of(response)),
             condition: failed.condition,
             idempotent: self.idempotent,
             // Where nothing was kept the rule has a reason of its own to stop.
             replayable: self
                 .replay
-                .as_mut()
+                .as_ref()
                 .is_none_or(|replay| replay.is_ready(unsent)),
             ..Attempt::new(&self.method)
         };

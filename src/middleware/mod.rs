@@ -26,6 +26,7 @@ mod read_ahead;
 mod redirect;
 mod replay;
 mod report;
+mod span;
 mod trace;
 
 pub use body_source::{BodySource, FreshBody};
@@ -113,12 +114,13 @@ impl Middleware for RetryMiddleware {
             }
             // A report that an earlier send left in a map that is used again.
             extensions.remove::<RetryReport>();
-            let Some(plan) = Plan::new(&self.policy, extensions) else {
+            let plan = Plan::new(&self.policy, extensions);
+            if plan.passes_through() {
                 return next.run(request, extensions).await;
-            };
+            }
             let mut call = Call::new(&plan, &self.policy, &mut request);
             let mut lent = Lent::new(extensions, call.may_retry());
-            if plan.is_over(plan.started) {
+            if call.is_late() {
                 let error = call.ran_out();
                 return call.give_up(Err(error), StopReason::TotalTimeout, &mut lent);
             }

@@ -16,13 +16,52 @@ use super::origin::Origin;
 pub(crate) struct Packed {
     version: Version,
     timeout: Option<Duration>,
-    /// The URL, the headers in their order, the body.
-    buffer: Vec<u8>,
+    /// The [`Marks`], the URL, the headers in their order, the body.
+    buffer: Box<[u8]>,
+}
+
+/// Where in the buffer its parts are.
+struct Marks {
     scheme_ends: usize,
     host_at: usize,
     path_at: usize,
     headers_at: usize,
     body_at: usize,
+}
+
+impl Marks {
+    const BYTES: usize = 5 * size_of::<usize>();
+
+    fn write(&self, buffer: &mut Vec<u8>) {
+        let marks = [
+            self.scheme_ends,
+            self.host_at,
+            self.path_at,
+            self.headers_at,
+            self.body_at,
+        ];
+        for mark in marks {
+            buffer.extend_from_slice(&mark.to_ne_bytes());
+        }
+    }
+
+    fn read(buffer: &[u8]) -> Self {
+        let mut rest = buffer;
+        let mut next = || {
+            let (mark, after) = rest
+                .split_first_chunk()
+                .unwrap_or((&[0; size_of::<usize>()], &[]));
+            rest = after;
+            usize::from_ne_bytes(*mark)
+        };
+        Self {
+            scheme_ends: next(),
+            host_at: next(),
+            path_at: next(),
+            headers_at: next(),
+            body_at: next(),
+        }
+    }
 }
 
 /// What stands before a header: in one number the length of its value, that of its name, which has
@@ -32,15 +71,24 @@ const NAME_BITS: u32 = 16;
 
 impl Packed {
     /// Packs the head of `request` and this body.
+    #[inline]
     pub(crate) fn new(request: &Request, body: &[u8]) -> Self {
         let (url, headers) = (request.url(), request.headers());
         let lengths = headers
             .iter()
             .map(|(name, value)| FRAME + name.as_str().len() + value.len());
-        let length = url.as_str().len() + lengths.sum::<usize>() + body.len();
-        let mut buffer = Vec::with_capacity(length);
+        let headers_at = Marks::BYTES + url.as_str().len();
+        let body_at = headers_at + lengths.sum::<usize>();
+        let marks = Marks {
+            scheme_ends: Marks::BYTES + url.scheme().len(),
+            host_at: Marks::BYTES + url[..Position::BeforeHost].len(),
+            path_at: Marks::BYTES + url[..Position::BeforePath].len(),
+            headers_at,
+            body_at,
+        };
+        let mut buffer = Vec::with_capacity(body_at + body.len());
+        marks.write(&mut buffer);
         buffer.extend_from_slice(url.as_str().as_bytes());
-        let headers_at = buffer.len();
         for (name, value) in headers {
             let name = name.as_str().as_bytes();
             let lengths = (value.len() as u64) << NAME_BITS | name.len() as u64;
@@ -49,36 +97,32 @@ impl Packed {
             buffer.extend_from_slice(name);
             buffer.extend_from_slice(value.as_bytes());
         }
-        let body_at = buffer.len();
         buffer.extend_from_slice(body);
         Self {
             version: request.version(),
             timeout: request.timeout().copied(),
-            buffer,
-            scheme_ends: url.scheme().len(),
-            host_at: url[..Position::BeforeHost].len(),
-            path_at: url[..Position::BeforePath].len(),
-            headers_at,
-            body_at,
+            buffer: buffer.into_boxed_slice(),
         }
     }
 
     pub(crate) fn origin(&self) -> Origin<'_> {
+        let marks = Marks::read(&self.buffer);
         Origin {
-            scheme: self.part(0, self.scheme_ends),
-            authority: self.part(self.host_at, self.path_at),
+            scheme: self.part(Marks::BYTES, marks.scheme_ends),
+            authority: self.part(marks.host_at, marks.path_at),
         }
     }
 
     /// The body that was packed.
     pub(crate) fn body(&self) -> &[u8] {
-        self.part(self.body_at, self.buffer.len())
+        self.part(Marks::read(&self.buffer).body_at, self.buffer.len())
     }
 
     /// A request with this method and head, and no body; `None` is for a buffer that was not packed
     /// here, and for a URL that would not come out as it went in.
     pub(crate) fn unpack(&self, method: Method) -> Option<Request> {
-        let text = std::str::from_utf8(self.part(0, self.headers_at)).ok()?;
+        let marks = Marks::read(&self.buffer);
+        let text = std::str::from_utf8(self.part(Marks::BYTES, marks.headers_at)).ok()?;
         let url = Url::parse(text).ok().filter(|url| url.as_str() == text)?;
         let mut request = Request::new(method, url);
         *request.version_mut() = self.version;
@@ -86,7 +130,7 @@ impl Packed {
             // Not touched where none is set: that alone costs three allocations.
             *request.timeout_mut() = self.timeout;
         }
-        let mut rest = self.part(self.headers_at, self.body_at);
+        let mut rest = self.part(marks.headers_at, marks.body_at);
         while let Some((frame, after)) = rest.split_first_chunk() {
             let frame = u64::from_ne_bytes(*frame);
             let lengths = frame >> 1;

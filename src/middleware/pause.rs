@@ -24,7 +24,7 @@ impl Call<'_> {
         outcome: Result<Response>,
         failed: &Failed<'_>,
     ) -> Result<Refused> {
-        if let (Some(_), Ok(response)) = (self.plan.ends, &outcome) {
+        if let (Some(_), Ok(response)) = (self.span.ends, &outcome) {
             self.last = match failed.result {
                 AttemptResult::Failure(failure) => Some(failure.into()),
                 _ => response.error_for_status_ref().err().map(Into::into),
@@ -57,9 +57,8 @@ impl Call<'_> {
         &mut self,
         wait: Wait,
     ) -> std::result::Result<Request, StopReason> {
-        let mut replay = self.replay.take().ok_or(StopReason::NotReplayable)?;
+        let replay = self.replay.as_ref().ok_or(StopReason::NotReplayable)?;
         let made = self.within(replay.next(self.method.clone())).await;
-        self.replay = Some(replay);
         if let Some(reason) = self.overdue(clock::now(), wait) {
             return Err(reason);
         }
@@ -81,7 +80,7 @@ impl Call<'_> {
     /// Lets go of what was in hand: the next attempt starts. Of an error it is noted that it was,
     /// where a total timeout may have to tell.
     pub(crate) fn let_go(&mut self, in_hand: Result<Refused>) {
-        if let (Some(_), Err(error)) = (self.plan.ends, in_hand) {
+        if let (Some(_), Err(error)) = (self.span.ends, in_hand) {
             self.last = Some(match error {
                 Error::Reqwest(error) => error.into(),
                 Error::Middleware(error) => error.into(),
@@ -91,10 +90,10 @@ impl Call<'_> {
 
     /// The limit that would be met by starting an attempt at `moment`.
     pub(super) fn overdue(&self, moment: Instant, wait: Wait) -> Option<StopReason> {
-        let elapsed = moment.saturating_duration_since(self.plan.started);
+        let elapsed = moment.saturating_duration_since(self.span.started);
         if self.plan.policy.rule().limits.hard_reached(elapsed) {
             Some(StopReason::HardLimit(wait.duration))
-        } else if self.plan.is_over(moment) {
+        } else if self.span.is_over(moment) {
             Some(StopReason::Budget(wait.duration))
         } else {
             None

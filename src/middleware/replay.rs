@@ -31,7 +31,7 @@ enum KeptBody {
     /// From the same bytes in memory.
     Shared(Bytes),
     /// The request's own comes back by itself where nothing was read of it.
-    Returned(Arc<Slot>, Option<Body>),
+    Returned(Arc<Slot>),
     /// The caller makes another.
     Made(BodySource),
 }
@@ -49,7 +49,7 @@ impl KeptBody {
             Some(own) => {
                 let slot = Arc::new(Slot::default());
                 *body = Some(Returning::wrap(own, &slot));
-                Self::Returned(slot, None)
+                Self::Returned(slot)
             }
         }
     }
@@ -57,6 +57,7 @@ impl KeptBody {
 
 impl Replay {
     /// Keeps what a retry of `request` needs.
+    #[inline]
     pub(crate) fn keep(request: &mut Request, source: Option<BodySource>) -> Self {
         let small = request
             .body()
@@ -78,11 +79,12 @@ impl Replay {
 
     /// Whether the request can be sent again. A body that comes back by itself is taken now or
     /// never, and only after a failure that proves that nothing was processed.
-    pub(crate) fn is_ready(&mut self, unsent: bool) -> bool {
-        match &mut self.body {
-            KeptBody::Returned(slot, body) => {
-                *body = slot.take().filter(|_| unsent);
-                body.is_some()
+    pub(crate) fn is_ready(&self, unsent: bool) -> bool {
+        match &self.body {
+            KeptBody::Returned(slot) if unsent => slot.is_filled(),
+            KeptBody::Returned(slot) => {
+                drop(slot.take());
+                false
             }
             _ => true,
         }
@@ -93,13 +95,13 @@ impl Replay {
     /// # Errors
     ///
     /// That of the caller's body source, or none where a body that was to come back did not.
-    pub(crate) async fn next(&mut self, method: Method) -> Result<Request, Option<BoxError>> {
+    pub(crate) async fn next(&self, method: Method) -> Result<Request, Option<BoxError>> {
         let mut request = self.head.unpack(method).ok_or(None)?;
-        let body = match &mut self.body {
+        let body = match &self.body {
             KeptBody::Absent => return Ok(request),
             KeptBody::Packed => Body::from(self.head.body().to_vec()),
             KeptBody::Shared(bytes) => Body::from(bytes.clone()),
-            KeptBody::Returned(slot, body) => Returning::wrap(body.take().ok_or(None)?, slot),
+            KeptBody::Returned(slot) => Returning::wrap(slot.take().ok_or(None)?, slot),
             KeptBody::Made(source) => {
                 source.make().await?.put_into(&mut request)?;
                 return Ok(request);
@@ -126,6 +128,13 @@ struct Slot(Mutex<Option<Body>>);
 impl Slot {
     fn take(&self) -> Option<Body> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn is_filled(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
     }
 
     fn put(&self, body: Body) {

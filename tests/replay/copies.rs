@@ -104,8 +104,10 @@ fn methods() -> impl Strategy<Value = Method> {
     ]
 }
 
+/// URLs that were parsed, and some parts of them set afterwards: those of a retry are read from text.
 fn urls() -> impl Strategy<Value = Url> {
-    (
+    let parsed = (
+        "https?",
         "[a-z]{1,8}(:[a-z0-9]{1,8})?@|",
         "[a-z][a-z0-9-]{0,10}[a-z]|127\\.0\\.0\\.1|\\[::1\\]",
         "(:[1-9][0-9]{0,3})?",
@@ -113,9 +115,40 @@ fn urls() -> impl Strategy<Value = Url> {
         "(\\?[ -~ü]{0,12})?",
         "(#[a-z]{0,5})?",
     )
-        .prop_filter_map("no URL", |(user, host, port, path, query, fragment)| {
-            Url::parse(&format!("http://{user}{host}{port}{path}{query}{fragment}")).ok()
-        })
+        .prop_filter_map(
+            "no URL",
+            |(scheme, user, host, port, path, query, fragment)| {
+                Url::parse(&format!(
+                    "{scheme}://{user}{host}{port}{path}{query}{fragment}"
+                ))
+                .ok()
+            },
+        );
+    let part = (0..10_u8, "[ -~é☃\\PC]{0,12}", 0..1000_u16);
+    (parsed, prop::collection::vec(part, 0..4)).prop_map(|(mut url, parts)| {
+        for (part, text, port) in parts {
+            set_part(&mut url, part, &text, port);
+        }
+        url
+    })
+}
+
+/// Sets a part of `url`; what it cannot be is left as it was.
+fn set_part(url: &mut Url, part: u8, text: &str, port: u16) {
+    match part {
+        0 => url
+            .set_scheme(text.get(..2).map_or("http", |_| "https"))
+            .unwrap(),
+        1 => drop(url.set_username(text)),
+        2 => drop(url.set_password(Some(text))),
+        3 => drop(url.set_host(Some(text))),
+        4 => url.set_port(Some(port)).unwrap(),
+        5 => url.set_path(text),
+        6 => drop(url.path_segments_mut().unwrap().push(text)),
+        7 => url.set_query(Some(text)),
+        8 => drop(url.query_pairs_mut().append_pair(text, text)),
+        _ => url.set_fragment(Some(text)),
+    }
 }
 
 /// Few names, so that many occur twice.
