@@ -4,6 +4,7 @@
 ///
 /// It agrees with the exact product at least below `2^53`. An `f64` would not do: 1.1 is not an
 /// `f64`, and what it lacks grows with every step.
+#[inline(never)] // most rules double
 pub(super) fn scaled(base: u64, growth: u32, attempt: u32) -> u64 {
     if attempt == 0 {
         return base;

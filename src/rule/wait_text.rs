@@ -92,10 +92,9 @@ impl WaitFormat {
 /// ```
 pub fn parse_retry_after(value: &str, now: Option<SystemTime>) -> Option<Duration> {
     let value = trimmed(value);
-    if value.starts_with(|first: char| first.is_ascii_digit()) {
-        seconds(value)
-    } else {
-        until_date(value, now?)
+    match value.as_bytes().first() {
+        Some(b'0'..=b'9') => seconds(value),
+        _ => until_date(value, now?),
     }
 }
 
@@ -185,12 +184,15 @@ fn until_unix(moment: Duration, now: SystemTime) -> Duration {
 }
 
 fn until_date(value: &str, now: SystemTime) -> Option<Duration> {
-    http_date(value).map(|moment| until(moment, now))
+    date(value).map(|moment| until(moment, now))
 }
 
 /// The moment that an HTTP date names.
 pub(crate) fn http_date(value: &str) -> Option<SystemTime> {
-    let value = trimmed(value);
+    date(trimmed(value))
+}
+
+fn date(value: &str) -> Option<SystemTime> {
     // `httpdate` would trim white space that is none in HTTP.
     match value.as_bytes() {
         [first, .., last] if first.is_ascii_alphabetic() && last.is_ascii_alphanumeric() => {}
