@@ -73,15 +73,15 @@ impl Middleware for Answers {
     }
 }
 
-pub fn plain() -> reqwest::Client {
+pub fn settings() -> reqwest::ClientBuilder {
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
-    reqwest_retry_rules::client_builder()
-        .no_proxy()
-        .tls_certs_only([])
-        .build()
-        .expect("a client")
+    reqwest_retry_rules::client_builder().no_proxy()
+}
+
+pub fn plain() -> reqwest::Client {
+    settings().tls_certs_only([]).build().expect("a client")
 }
 
 /// A client whose transport is `answers`.

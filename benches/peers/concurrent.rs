@@ -8,12 +8,12 @@ use hyper::body::Bytes;
 use reqwest_middleware::ClientBuilder;
 
 use crate::clients;
-use crate::counts::Server;
 use crate::sends;
+use crate::server::{Refuses, Server};
 use crate::table::Table;
 
 const CLIENTS: usize = 64;
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 25;
 const ROUND: Duration = Duration::from_millis(300);
 
 pub fn report(table: &mut Table) {
@@ -23,7 +23,7 @@ pub fn report(table: &mut Table) {
         .build()
         .expect("one");
     runtime.block_on(async {
-        let server = Server::start(0, Bytes::from_static(b"{}")).await;
+        let server = Server::start(Refuses::First(0), Bytes::from_static(b"{}")).await;
         let mut layers = clients::layers();
         layers.insert(0, ("plain reqwest", None));
         let mut ratios = vec![Vec::new(); layers.len()];

@@ -10,7 +10,9 @@ mod concurrent;
 mod counts;
 mod decisions;
 mod sends;
+mod server;
 mod table;
+mod tls;
 
 use criterion::Criterion;
 
@@ -21,12 +23,14 @@ fn main() {
         .configure_from_args();
     sends::measure(&mut criterion);
     decisions::measure(&mut criterion);
+    tls::measure(&mut criterion);
     criterion.final_summary();
 
     let mut table = table::Table::default();
     sends::report(&mut table);
     decisions::report(&mut table);
     counts::report(&mut table);
+    tls::report(&mut table);
     concurrent::report(&mut table);
     table.print();
 }

@@ -14,6 +14,7 @@ use crate::table::{Table, median};
 const GET: &str = "GET that succeeds";
 const POST: &str = "POST that succeeds";
 const RETRIED: &str = "three retries without a wait";
+const ORIGINS: &str = "GETs that succeed, to many origins in turn";
 
 pub fn get() -> Request {
     let url = "http://api.example.com:8080/v1/items?page=2"
@@ -49,7 +50,7 @@ fn bench(
     group: &mut BenchmarkGroup<'_, WallTime>,
     name: &str,
     client: impl Fn() -> ClientWithMiddleware,
-    request: fn() -> Request,
+    request: impl Fn(u64) -> Request,
 ) {
     const BATCH: u64 = 64;
     let runtime = runtime();
@@ -61,7 +62,7 @@ fn bench(
             while left > 0 {
                 let batch = left.min(BATCH);
                 left -= batch;
-                let requests: Vec<_> = (0..batch).map(|_| request()).collect();
+                let requests: Vec<_> = (left..left + batch).map(&request).collect();
                 spent += runtime.block_on(async {
                     let begun = Instant::now();
                     for request in requests {
@@ -80,7 +81,7 @@ pub fn measure(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(name);
         for (who, layer) in clients::layers() {
             let client = || clients::without_network(layer.clone(), Answers::new([200]));
-            bench(&mut group, who, client, request);
+            bench(&mut group, who, client, |_| request());
         }
         group.finish();
     }
@@ -94,10 +95,26 @@ pub fn measure(criterion: &mut Criterion) {
         };
         // The whole send is what is timed, four answers of 503 each.
         let client = || clients::without_network(layer.clone(), Answers::new([503]));
-        bench(&mut group, who, client, get);
+        bench(&mut group, who, client, |_| get());
+    }
+    group.finish();
+
+    let mut group = criterion.benchmark_group(ORIGINS);
+    for (who, origins) in MANY {
+        let client =
+            || clients::without_network(clients::ours(clients::rule()), Answers::new([200]));
+        bench(&mut group, who, client, |nth| {
+            let mut request = get();
+            let host = format!("tenant-{}.example.com", nth % origins);
+            request.url_mut().set_host(Some(&host)).expect("a host");
+            request
+        });
     }
     group.finish();
 }
+
+/// The last are as many as are remembered.
+const MANY: [(&str, u64); 3] = [("1", 1), ("32", 32), ("1024", 1024)];
 
 pub fn report(table: &mut Table) {
     let time = |group, who| median(group, who);
@@ -133,4 +150,9 @@ pub fn report(table: &mut Table) {
     let peer = time(RETRIED, "reqwest-retry");
     table.time(RETRIED, "reqwest-retry", peer, peer, "");
     table.time(RETRIED, "ours", time(RETRIED, "ours"), peer, "below 10 µs");
+
+    let one = time(ORIGINS, "1");
+    for (who, _) in MANY {
+        table.time(ORIGINS, who, time(ORIGINS, who), one, "");
+    }
 }

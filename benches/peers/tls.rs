@@ -1,0 +1,68 @@
+//! What a retry costs over real TLS: a connection that was drained is used again, one that was not
+//! is made anew.
+
+use std::time::{Duration, Instant};
+
+use criterion::Criterion;
+use hyper::body::Bytes;
+use reqwest_middleware::ClientBuilder;
+use reqwest_retry_rules::RetryPolicy;
+
+use crate::clients;
+use crate::server::{Refuses, Server};
+use crate::table::{Table, median};
+
+const RETRY: &str = "over TLS, a 503 of 40 KB, then the answer";
+const PLAIN: &str = "answered at once";
+const DRAINED: &str = "ours";
+const UNREAD: &str = "ours, drain_limit 0";
+const PEER: &str = "reqwest-retry";
+
+pub fn measure(criterion: &mut Criterion) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("one");
+    let policy = || RetryPolicy::from(clients::rule()).no_budget();
+    let mut group = criterion.benchmark_group(RETRY);
+    group.sample_size(20);
+    for (who, layer, refuses) in [
+        (PLAIN, clients::ours(policy()), Refuses::First(0)),
+        (PEER, clients::peer(), Refuses::EveryOther),
+        (DRAINED, clients::ours(policy()), Refuses::EveryOther),
+        (
+            UNREAD,
+            clients::ours(policy().drain_limit(0)),
+            Refuses::EveryOther,
+        ),
+    ] {
+        group.bench_function(who, |bencher| {
+            bencher.iter_custom(|sends| runtime.block_on(spent(layer.clone(), refuses, sends)));
+        });
+    }
+    group.finish();
+}
+
+/// How long so many sends take, one after the other.
+async fn spent(layer: clients::Layer, refuses: Refuses, sends: u64) -> Duration {
+    let (server, known) = Server::start_tls(refuses, Bytes::from(vec![b'x'; 40_000])).await;
+    let client = clients::settings()
+        .tls_certs_only([known])
+        .build()
+        .expect("a client");
+    let client = clients::with(ClientBuilder::new(client), layer).build();
+    let begun = Instant::now();
+    for _ in 0..sends {
+        let answer = client.get(&server.url).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        answer.bytes().await.expect("its body");
+    }
+    begun.elapsed()
+}
+
+pub fn report(table: &mut Table) {
+    let peer = median(RETRY, PEER);
+    for who in [PLAIN, PEER, DRAINED, UNREAD] {
+        table.time(RETRY, who, median(RETRY, who), peer, "");
+    }
+}
