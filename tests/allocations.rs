@@ -70,13 +70,18 @@ fn post() -> Request {
 }
 
 /// How many allocations one send costs, once the first has warmed everything up.
-fn allocations(client: &ClientWithMiddleware, request: fn() -> Request) -> u64 {
+fn allocations(
+    client: &ClientWithMiddleware,
+    request: fn() -> Request,
+    mut extensions: Extensions,
+) -> u64 {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .unwrap();
-    let send = |request| {
-        let response = runtime.block_on(client.execute(request)).unwrap();
+    let mut send = |request| {
+        let sent = client.execute_with_extensions(request, &mut extensions);
+        let response = runtime.block_on(sent).unwrap();
         assert_eq!(response.status(), 200);
     };
     send(request());
@@ -86,9 +91,17 @@ fn allocations(client: &ClientWithMiddleware, request: fn() -> Request) -> u64 {
 
 /// How many more than with a middleware that does nothing.
 fn extra(policy: impl Into<RetryPolicy>, request: fn() -> Request) -> u64 {
-    let alone = allocations(&client(PassThrough), request);
+    extra_with(&Extensions::new(), policy, request)
+}
+
+fn extra_with(
+    extensions: &Extensions,
+    policy: impl Into<RetryPolicy>,
+    request: fn() -> Request,
+) -> u64 {
+    let alone = allocations(&client(PassThrough), request, extensions.clone());
     assert!(alone > 0);
-    let ours = allocations(&retrying(policy), request);
+    let ours = allocations(&retrying(policy), request, extensions.clone());
     ours.checked_sub(alone).expect("no fewer than alone")
 }
 
@@ -128,6 +141,15 @@ fn a_request_that_no_rule_could_retry_costs_nothing() {
     };
     assert_eq!(extra(never, post), 0);
     assert_eq!(extra(RetryRule::transient(), post), 0);
+}
+
+/// What others have put into the request's extensions is of no concern.
+#[test]
+fn nothing_costs_nothing_whatever_a_request_carries() {
+    let mut foreign = Extensions::new();
+    foreign.insert("of no concern");
+    assert_eq!(extra_with(&foreign, RetryRule::never(), get), 0);
+    assert_eq!(extra_with(&foreign, RetryRule::transient(), post), 0);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_retry_rules::{
-    Backoff, Methods, Overrides, ResponseExt, RetryBudget, RetryEvent, RetryMiddleware,
+    Backoff, Methods, Overrides, ResponseExt, RetryBudget, RetryEvent, RetryLog, RetryMiddleware,
     RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopEvent, StopReason,
     with_overrides,
 };
@@ -470,6 +470,32 @@ mod of_the_callers_making {
         fn withdraw(&self) -> bool {
             self.0.asked.fetch_add(1, Ordering::Relaxed) % 2 == 0
         }
+    }
+
+    /// One that takes its time.
+    struct Slow;
+
+    impl Budget for Slow {
+        fn deposit(&self) {
+            std::thread::sleep(ms(60));
+        }
+
+        fn withdraw(&self) -> bool {
+            true
+        }
+    }
+
+    /// In real time, since a budget has no other.
+    #[tokio::test]
+    async fn what_one_takes_is_no_part_of_an_attempt() {
+        let budget = RetryBudget::from_maker(|| Slow);
+        let client = client(&Transport::choose(|_| ok()), policy().budget(budget));
+        let log = RetryLog::new();
+        let begun = std::time::Instant::now();
+        let sent = client.get(URL).with_extension(log.clone()).send();
+        sent.await.unwrap();
+        let attempt = log.report().unwrap().records()[0].elapsed();
+        assert!(attempt + ms(60) <= begun.elapsed(), "{attempt:?}");
     }
 
     #[tokio::test(start_paused = true)]

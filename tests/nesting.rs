@@ -16,7 +16,7 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry_rules::{
     Methods, ReplaySafe, ResendCount, ResponseExt, RetryMiddleware, RetryPolicy, RetryRule,
-    StatusMatch, StatusRule, StopReason,
+    StatusMatch, StatusRule, StopReason, TotalTimeout,
 };
 
 use chain::{Look, Notes, at_once, builder, retrying};
@@ -28,6 +28,21 @@ fn retries(max_retries: u32) -> RetryMiddleware {
         max_retries,
         ..at_once()
     })
+}
+
+/// A bound that the clock cannot hold is none, and a copy that passes requests through hides none.
+#[tokio::test]
+async fn a_copy_without_retries_and_with_an_endless_timeout_leaves_them_to_the_next() {
+    for timeout in [None, Some(TotalTimeout(Duration::MAX))] {
+        let server = H1::start(Act::status(503)).await;
+        let client = builder(RetryRule::never()).with(retries(2)).build();
+        let mut request = client.get(server.url("/"));
+        if let Some(timeout) = timeout {
+            request = request.with_extension(timeout);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!((server.count(), response.attempts()), (3, 3), "{timeout:?}");
+    }
 }
 
 #[tokio::test]

@@ -661,6 +661,57 @@ async fn what_was_refused_to_another_client_after_a_hop_is_not_sent_again() {
     }
 }
 
+/// To the other client the 429 is an answer, and so is the POST's to a send around it.
+#[tokio::test]
+async fn what_another_client_passes_on_after_a_hop_is_not_sent_again_either() {
+    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let busy = Server::answering(Version::HTTP_11, Answer::new(429)).await;
+    let server = Server::redirecting(Version::HTTP_11, 303, &busy.url()).await;
+    let content = RetryRule {
+        statuses: vec![],
+        ..at_once(2)
+    };
+    let inner = retrying(tracked(Version::HTTP_11), content);
+    // However many clients it goes through.
+    for client in [
+        around(refusals_for_all(), inner.clone()),
+        around(refusals_for_all(), around(RetryRule::never(), inner)),
+    ] {
+        let before = server.log().count();
+        let (_, went) = send(client.post(server.url()).body("order")).await;
+        assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
+        assert_eq!(server.log().count(), before + 1);
+    }
+}
+
+/// Of the other client's two attempts the first may have been processed; this one may not repeat.
+#[tokio::test]
+async fn what_another_client_sent_before_the_answer_it_passes_on_is_not_forgotten() {
+    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    for statuses in [vec![], refusals_for_all().statuses] {
+        let asked = AtomicUsize::new(0);
+        let server = H1::start(Act::ask(move |_| {
+            match asked.fetch_add(1, Ordering::Relaxed) {
+                0 => Act::CloseAfterReading,
+                _ => Act::status(429),
+            }
+        }))
+        .await;
+        let eager = RetryRule {
+            sent_failures: Methods::Any,
+            max_retries: 2,
+            statuses,
+            ..at_once(2)
+        };
+        let attempts = if eager.statuses.is_empty() { 2 } else { 3 };
+        let inner = retrying(tracked(Version::HTTP_11), eager);
+        let client = around(refusals_for_all(), inner);
+        let (_, went) = send(client.post(server.url("/")).body("order")).await;
+        assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
+        assert_eq!(server.count(), attempts);
+    }
+}
+
 /// The other client may repeat a POST; this one may not.
 #[tokio::test]
 async fn what_another_client_sent_before_it_was_refused_is_not_unsent() {

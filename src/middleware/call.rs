@@ -14,7 +14,7 @@ use super::classify::classify;
 use super::clock;
 use super::complete;
 use super::error::RetryError;
-use super::in_flight::{self, Notes};
+use super::in_flight::{self, MaybeProcessed, Notes};
 use super::plan::Plan;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
@@ -37,6 +37,8 @@ pub(crate) struct Call<'a> {
     begun: Instant,
     /// How many retries were begun.
     pub(super) retries: u32,
+    /// Whether an attempt was answered by something else than what came back in the end.
+    pub(super) replaced: bool,
     /// What the attempt before failed with, where a total timeout may have to tell.
     pub(super) last: Option<BoxError>,
 }
@@ -96,6 +98,7 @@ impl<'a> Call<'a> {
             records: Vec::new(),
             begun: span.started,
             retries: 0,
+            replaced: false,
             last: None,
         }
     }
@@ -157,7 +160,7 @@ impl<'a> Call<'a> {
     }
 
     /// Tells an answer from a failure.
-    fn examine(&self, outcome: &Result<Response>, notes: Notes) -> Verdict<'a> {
+    fn examine(&mut self, outcome: &Result<Response>, notes: Notes) -> Verdict<'a> {
         let response = match outcome {
             Ok(response) => response,
             Err(error) => {
@@ -165,6 +168,8 @@ impl<'a> Call<'a> {
                 return self.failed(class.map_or(AttemptResult::Error, AttemptResult::Failure));
             }
         };
+        let replaced = notes.replaced() || MaybeProcessed::marks(response);
+        self.replaced |= replaced;
         let Some(Refusal { condition }) = self.refusal(response) else {
             let unread = complete::wanted(response, self.plan.policy.completes());
             return if unread {
@@ -178,7 +183,7 @@ impl<'a> Call<'a> {
             elapsed: since(self.begun),
             condition,
             // A redirect that was not followed is the answer itself.
-            replaced: notes.replaced() && !response.status().is_redirection(),
+            replaced: replaced && !response.status().is_redirection(),
         })
     }
 

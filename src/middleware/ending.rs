@@ -4,7 +4,7 @@ use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
 use super::call::{Call, Failed};
-use super::in_flight;
+use super::in_flight::{self, MaybeProcessed};
 use super::judge::Wait;
 use super::lent::Lent;
 use super::observer::{CallFacts, RetryEvent, StopEvent};
@@ -18,16 +18,30 @@ impl Call<'_> {
     /// There is an answer. A first attempt that was answered leaves no report, unless the caller
     /// holds a log.
     pub(crate) fn answered(&mut self, in_hand: &mut Result<Response>, lent: &mut Lent<'_>) {
+        let told = !self.records.is_empty() || self.plan.log().is_some();
+        if let (true, Ok(response)) = (told, &in_hand) {
+            self.note(AttemptResult::Status(response.status()));
+        }
+        // Only now: a budget may take its time, which is no part of the attempt.
         if let (Some(budget), Some(replay)) = (self.budget, &self.replay) {
             budget.deposit(replay.origin());
         }
-        if self.records.is_empty() && self.plan.log().is_none() {
+        self.pass_on(in_hand);
+        if !told {
             return;
         }
-        if let Ok(response) = in_hand {
-            self.note(AttemptResult::Status(response.status()));
-        }
         self.leave_report(in_hand, None, lent);
+    }
+
+    /// Tells a send around this one, which may be given the response as its answer, that there was
+    /// more than that.
+    fn pass_on(&self, in_hand: &mut Result<Response>) {
+        let sent = |record: &AttemptRecord| matches!(record.result, AttemptResult::Failure(failure) if !failure.is_unsent());
+        if let Ok(response) = in_hand {
+            if self.replaced || self.records.iter().any(sent) {
+                MaybeProcessed::mark(response);
+            }
+        }
     }
 
     pub(crate) fn give_up(
@@ -41,6 +55,7 @@ impl Call<'_> {
             // Its error may be passed on as that of a send around this one.
             in_flight::note_processed();
         }
+        self.pass_on(&mut in_hand);
         self.leave_report(&mut in_hand, Some(reason), lent);
         in_hand
     }

@@ -19,7 +19,7 @@ thread_local! {
 
 /// Where the request's `Extensions` live, 0 where there is no attempt; and in the bits that such an
 /// address leaves free, what was noted. It is compared, never followed: a send of another client
-/// inside this attempt has a map of its own, and so an address of its own.
+/// inside this attempt has an address of its own, unless a middleware lends it this very map.
 ///
 /// One word, since it is swapped at each poll: a struct took a twentieth of what a whole send costs
 /// here.
@@ -115,6 +115,22 @@ pub(crate) fn carries(extensions: &Extensions) -> bool {
     POLLED
         .try_with(|polled| polled.get().0 & !Notes::ALL == address(extensions))
         .unwrap_or(false)
+}
+
+/// On a response: what was asked may have been processed before the request that it answers was
+/// sent. A send around this one that is given the response as its answer must not take a refusal
+/// for all there was.
+#[derive(Clone, Copy)]
+pub(crate) struct MaybeProcessed;
+
+impl MaybeProcessed {
+    pub(crate) fn mark(response: &mut Response) {
+        response.extensions_mut().insert(Self);
+    }
+
+    pub(crate) fn marks(response: &Response) -> bool {
+        response.extensions().get::<Self>().is_some()
+    }
 }
 
 /// Notes that something of the attempt around this may have been processed: an answer came that

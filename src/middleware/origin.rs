@@ -15,7 +15,11 @@ impl<'a> From<&'a Url> for Origin<'a> {
     fn from(url: &'a Url) -> Self {
         Self {
             scheme: url.scheme().as_bytes(),
-            authority: url[Position::BeforeHost..Position::BeforePath].as_bytes(),
+            authority: if url.has_host() {
+                url[Position::BeforeHost..Position::BeforePath].as_bytes()
+            } else {
+                &[]
+            },
         }
     }
 }
@@ -59,6 +63,7 @@ mod tests {
         host("http://[::1]:8080/", Some("[::1]"));
         host("data:text/plain,a:b", None);
         host("file:///a:b", None);
+        host("foo:/.//x", None);
     }
 
     #[test]

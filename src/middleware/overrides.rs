@@ -216,7 +216,7 @@ impl Overrides {
     }
 
     /// What the request says, what it leaves to the task's scope, and that to the shared map; `None`
-    /// where nobody says anything.
+    /// where it is easily seen that nobody says anything.
     pub(super) fn heard(extensions: &Extensions) -> Option<Self> {
         if extensions.is_empty() && SCOPE.try_with(|_| ()).is_err() {
             return Self::of_shared_map();

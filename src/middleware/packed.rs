@@ -64,8 +64,8 @@ impl Marks {
     }
 }
 
-/// What stands before a header: in one number the length of its value, that of its name, which has
-/// less than 16 bits (`http` accepts no longer one), and whether the value is sensitive.
+/// What stands before a header: in one number the length of its value, that of its name in 16 bits
+/// (`http` accepts no longer one), and whether the value is sensitive.
 const FRAME: usize = size_of::<u64>();
 const NAME_BITS: u32 = 16;
 
@@ -79,10 +79,11 @@ impl Packed {
             .map(|(name, value)| FRAME + name.as_str().len() + value.len());
         let headers_at = Marks::BYTES + url.as_str().len();
         let body_at = headers_at + lengths.sum::<usize>();
+        let path_at = Marks::BYTES + url[..Position::BeforePath].len();
         let marks = Marks {
             scheme_ends: Marks::BYTES + url.scheme().len(),
-            host_at: Marks::BYTES + url[..Position::BeforeHost].len(),
-            path_at: Marks::BYTES + url[..Position::BeforePath].len(),
+            host_at: path_at - Origin::from(url).authority.len(),
+            path_at,
             headers_at,
             body_at,
         };
@@ -118,13 +119,18 @@ impl Packed {
         self.part(Marks::read(&self.buffer).body_at, self.buffer.len())
     }
 
-    /// A request with this method and head, and no body; `None` is for a buffer that was not packed
-    /// here, and for a URL that would not come out as it went in.
+    /// The URL; `None` is for one whose text is not read back as the same. A host that has a label
+    /// of a thousand letters beyond ASCII is such a one.
+    pub(crate) fn url(&self) -> Option<Url> {
+        let headers_at = Marks::read(&self.buffer).headers_at;
+        let text = std::str::from_utf8(self.part(Marks::BYTES, headers_at)).ok()?;
+        Url::parse(text).ok().filter(|url| url.as_str() == text)
+    }
+
+    /// A request with this method and head, and no body; `None` where there is no [`url`](Self::url).
     pub(crate) fn unpack(&self, method: Method) -> Option<Request> {
         let marks = Marks::read(&self.buffer);
-        let text = std::str::from_utf8(self.part(Marks::BYTES, marks.headers_at)).ok()?;
-        let url = Url::parse(text).ok().filter(|url| url.as_str() == text)?;
-        let mut request = Request::new(method, url);
+        let mut request = Request::new(method, self.url()?);
         *request.version_mut() = self.version;
         if self.timeout.is_some() {
             // Not touched where none is set: that alone costs three allocations.
@@ -141,7 +147,8 @@ impl Packed {
             rest = after;
             let mut value = HeaderValue::from_bytes(value).ok()?;
             value.set_sensitive(frame & 1 == 1);
-            let name = HeaderName::from_bytes(name).ok()?;
+            // Not `from_bytes`, which refuses a quotation mark that `from_static` lets pass.
+            let name = HeaderName::from_lowercase(name).ok()?;
             request.headers_mut().try_append(name, value).ok()?;
         }
         Some(request)

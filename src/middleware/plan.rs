@@ -7,6 +7,7 @@ use http::{Extensions, Method};
 use tokio::time::Instant;
 
 use super::body_source::BodySource;
+use super::clock;
 use super::overrides::{Deadline, Overrides, earliest};
 use super::policy::RetryPolicy;
 use super::report::{RetryLabel, RetryLog};
@@ -46,18 +47,24 @@ impl<'a> Plan<'a> {
         if let Some(rule) = heard.rule {
             policy = Cow::Owned(policy.with_rule(rule));
         }
+        // One that the clock cannot hold is none.
         let total = heard.total_timeout.map(|total| total.0);
+        let total = total.filter(|total| clock::after(*total).is_some());
         let said = Said {
             replay_safe: heard.replay_safe.map(|safe| safe.0),
             label: heard.label,
             log: extensions.get().cloned(),
             body_source: extensions.get().cloned(),
         };
+        let says_anything = said.replay_safe.is_some()
+            || said.label.is_some()
+            || said.log.is_some()
+            || said.body_source.is_some();
         Self {
             total: earliest(policy.whole_send(), total),
             policy,
             deadline: heard.deadline.and_then(Deadline::moment),
-            said: Some(Box::new(said)),
+            said: says_anything.then(|| Box::new(said)),
         }
     }
 

@@ -80,14 +80,15 @@ impl Replay {
     /// Whether the request can be sent again. A body that comes back by itself is taken now or
     /// never, and only after a failure that proves that nothing was processed.
     pub(crate) fn is_ready(&self, unsent: bool) -> bool {
-        match &self.body {
+        let body_is = match &self.body {
             KeptBody::Returned(slot) if unsent => slot.is_filled(),
             KeptBody::Returned(slot) => {
                 drop(slot.take());
                 false
             }
             _ => true,
-        }
+        };
+        body_is && self.head.url().is_some()
     }
 
     /// The request of the next attempt, whose method is that of the first.

@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use reqwest::{Body, Method, Request, Response, Url};
 use reqwest_middleware::{Middleware, Next, Result};
 use reqwest_retry_rules::{
-    ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StatusRule,
+    ReplaySafe, RetryEvent, RetryMiddleware, RetryObserver, RetryPolicy, RetryRule, StatusMatch,
+    StatusRule,
 };
 
 use crate::sends::at_once;
@@ -210,6 +211,38 @@ fn thrice() -> RetryRule {
         }],
         ..at_once(2)
     }
+}
+
+/// `http` lets a quotation mark pass in a name that is static, and nowhere else.
+#[test]
+fn a_name_with_a_quotation_mark_is_on_every_attempt() {
+    let mut request = Request::new(Method::GET, "http://a.test/".parse().unwrap());
+    let name = HeaderName::from_static("a\"b");
+    request
+        .headers_mut()
+        .insert(name, HeaderValue::from_static("c"));
+    let original = Seen::of(&request);
+    assert_eq!(attempts(request, thrice()), vec![original; 3]);
+}
+
+/// Its text is no URL again, and then nobody is told of a retry that never comes.
+#[test]
+fn a_host_that_cannot_be_read_back_is_sent_once() {
+    struct Nobody;
+
+    impl RetryObserver for Nobody {
+        fn on_retry(&self, event: &RetryEvent<'_>) {
+            panic!("{event:?}");
+        }
+    }
+
+    let host: String = ('一'..='龥').step_by(13).take(900).collect();
+    let url: Url = format!("http://{host}/").parse().unwrap();
+    assert!(Url::parse(url.as_str()).is_err());
+    let request = Request::new(Method::GET, url);
+    let original = Seen::of(&request);
+    let policy = RetryPolicy::from(thrice()).observer(Nobody);
+    assert_eq!(attempts(request, policy), vec![original]);
 }
 
 proptest! {
