@@ -83,11 +83,11 @@ mod middleware;
 mod rule;
 
 pub use middleware::{
-    AttemptRecord, AttemptResult, BodySource, Deadline, ErrorExt, FreshBody, InvalidBudget,
-    Overrides, ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError,
-    RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport,
-    StopEvent, TotalTimeout, classify, client_builder, tracked_redirects, with_overrides,
-    with_retry,
+    AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
+    InvalidBudget, Overrides, ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget,
+    RetryError, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy,
+    RetryReport, StopEvent, TotalTimeout, classify, client_builder, tracked_redirects,
+    with_overrides, with_retry,
 };
 pub use rule::{
     Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,

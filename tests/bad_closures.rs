@@ -16,7 +16,7 @@ use http::{Extensions, Method};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientWithMiddleware, Result};
 use reqwest_retry_rules::{
-    BodySource, Methods, ResendCount, ResponseExt, RetryBudget, RetryEvent, RetryLog,
+    BodySource, BudgetTerms, Methods, ResendCount, ResponseExt, RetryBudget, RetryEvent, RetryLog,
     RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopEvent,
 };
 use scripted::{Act, Transport, URL, client, errors, fail, ok, status};
@@ -281,7 +281,12 @@ mod that_panics {
             .filter(|closure| !closure.name.starts_with("a budget"))
         {
             let sick = Transport::choose(|_| status(503));
-            let budget = RetryBudget::new(Duration::from_secs(10), 1, 0).unwrap();
+            let budget = RetryBudget::new(BudgetTerms {
+                window: Duration::from_secs(10),
+                reserve_per_second: 1,
+                ratio: 0,
+            })
+            .unwrap();
             let policy = RetryPolicy::from(rule()).budget(budget);
             let own = (closure.set)(policy.clone(), panics_once());
             let own = client(&Transport::new((closure.calling)()), own);

@@ -13,9 +13,9 @@ use futures_util::StreamExt;
 use futures_util::stream;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_retry_rules::{
-    Backoff, Methods, Overrides, ResponseExt, RetryBudget, RetryEvent, RetryLog, RetryMiddleware,
-    RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopEvent, StopReason,
-    with_overrides,
+    Backoff, BudgetTerms, Methods, Overrides, ResponseExt, RetryBudget, RetryEvent, RetryLog,
+    RetryMiddleware, RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopEvent,
+    StopReason, with_overrides,
 };
 use scripted::{Transport, URL, client, ms, ok, status};
 use support::h1::H1;
@@ -41,12 +41,22 @@ fn policy() -> RetryPolicy {
 /// So many retries and no more, as long as the window of ten seconds does not slide.
 fn only(retries: u32) -> RetryBudget {
     assert_eq!(retries % 10, 0, "the reserve is so many a second");
-    RetryBudget::new(Duration::from_secs(10), retries / 10, 0).unwrap()
+    RetryBudget::new(BudgetTerms {
+        window: Duration::from_secs(10),
+        reserve_per_second: retries / 10,
+        ratio: 0,
+    })
+    .unwrap()
 }
 
 /// One retry for so many thousandths of the answers, and none besides.
 fn earned(ratio: u32) -> RetryBudget {
-    RetryBudget::new(Duration::from_secs(10), 0, ratio).unwrap()
+    RetryBudget::new(BudgetTerms {
+        window: Duration::from_secs(10),
+        reserve_per_second: 0,
+        ratio,
+    })
+    .unwrap()
 }
 
 /// A transport that refuses what is asked of `sick.test` and answers the rest.

@@ -452,11 +452,13 @@ fn a_duration_that_is_none() {
             ),
         );
     }
-    bad_json(
-        r#"{"backoff":{"base_ms":18446744073709551616}}"#,
-        "invalid type: floating point `1.8446744073709552e+19`, \
-         expected `backoff.base_ms` to be a whole number of milliseconds, 0 or more",
-    );
+    // How such a number is shown is serde's: with a plus in the exponent, or without.
+    let too_large = r#"{"backoff":{"base_ms":18446744073709551616}}"#;
+    let error = serde_json::from_str::<RetryRule>(too_large).unwrap_err();
+    let error = error.to_string().replace("e+19", "e19");
+    let expected = "invalid type: floating point `1.8446744073709552e19`, \
+        expected `backoff.base_ms` to be a whole number of milliseconds, 0 or more";
+    assert!(error.starts_with(expected), "{error}");
 }
 
 #[test]

@@ -12,8 +12,8 @@ use std::time::Duration;
 use http::Method;
 use reqwest_middleware::{ClientBuilder, RequestBuilder, RequestInitialiser};
 use reqwest_retry_rules::{
-    Methods, ReplaySafe, ResponseExt, RetryBudget, RetryEvent, RetryMiddleware, RetryObserver,
-    RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason, with_retry,
+    BudgetTerms, Methods, ReplaySafe, ResponseExt, RetryBudget, RetryEvent, RetryMiddleware,
+    RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason, with_retry,
 };
 
 use chain::{at_once, retrying};
@@ -57,6 +57,26 @@ async fn a_rule_turns_retries_off_for_one_request() {
 
     let server = flaky().await;
     assert_eq!(sent(client.get(server.url("/")), &server).await, (2, 200));
+}
+
+/// One rule for many requests need not be copied for each.
+#[tokio::test]
+async fn a_shared_rule_is_a_rule() {
+    let (on, off) = (Arc::new(at_once()), Arc::new(RetryRule::never()));
+    let server = flaky().await;
+    let request = retrying(RetryRule::never()).get(server.url("/"));
+    assert_eq!(
+        sent(request.with_extension(on.clone()), &server).await,
+        (2, 200)
+    );
+
+    let server = flaky().await;
+    let request = retrying(RetryRule::never()).get(server.url("/"));
+    assert_eq!(with_retry(on, sent(request, &server)).await, (2, 200));
+
+    let server = flaky().await;
+    let request = retrying(at_once()).get(server.url("/"));
+    assert_eq!(sent(request.with_extension(off), &server).await, (1, 503));
 }
 
 #[tokio::test]
@@ -130,7 +150,14 @@ async fn a_rule_keeps_the_rest_of_the_policy_and_a_policy_replaces_it() {
 
 #[tokio::test]
 async fn a_policy_keeps_the_budget_of_the_middleware_unless_it_sets_one() {
-    let empty = || RetryBudget::new(Duration::from_secs(1), 0, 0).unwrap();
+    let empty = || {
+        RetryBudget::new(BudgetTerms {
+            window: Duration::from_secs(1),
+            reserve_per_second: 0,
+            ratio: 0,
+        })
+        .unwrap()
+    };
     let carried = || RetryPolicy::from(at_once());
     for (policy, expected) in [
         (carried(), (1, 503)),

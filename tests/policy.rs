@@ -660,7 +660,11 @@ mod retry_failures_if {
 
     #[tokio::test(start_paused = true)]
     async fn it_does_not_use_up_the_budget() {
-        let budget = reqwest_retry_rules::RetryBudget::new(Duration::from_secs(10), 0, 1000);
+        let budget = reqwest_retry_rules::RetryBudget::new(reqwest_retry_rules::BudgetTerms {
+            window: Duration::from_secs(10),
+            reserve_per_second: 0,
+            ratio: 1000,
+        });
         let policy = policy()
             .retry_failures_if(|_| false)
             .budget(budget.unwrap());

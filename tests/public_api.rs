@@ -1,5 +1,6 @@
 //! What every public type can be relied upon to be, and that none is left out here.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::{Debug, Display};
@@ -57,17 +58,20 @@ fn edge() -> Vec<&'static str> {
     let middleware = are!([Clone, Middleware]: RetryMiddleware);
     let policy = are!([Clone, From<RetryRule>, From<Arc<RetryRule>>]: RetryPolicy);
     let settings = are!([Clone, Default]: Overrides, RetryBudget, RetryLog);
+    let terms = are!([Copy, Eq, Hash, Default]: BudgetTerms);
     let shared = are!([Clone]: BodySource);
     let body = are!([From<String>, From<&'static [u8]>, From<reqwest::Body>]: FreshBody);
     let flags = are!([Copy, Eq, Hash]: ReplaySafe);
     let numbers = are!([Copy, Ord, Hash]: Deadline, TotalTimeout, ResendCount);
-    let name = are!([Clone, Eq, Hash, Display, From<&'static str>, From<String>]: RetryLabel);
+    let name = are!([Clone, Eq, Hash, Display, AsRef<str>]: RetryLabel);
+    are!([From<&'static str>, From<String>, From<Cow<'static, str>>]: RetryLabel);
     let views = are!([Copy]: ResponseHead<'static>, RetryEvent<'static>, StopEvent<'static>);
     let reports = are!([Clone, Eq, Hash]: AttemptRecord, RetryReport);
     let errors = are!([Error]: RetryError);
     let equal_errors = are!([Error, Clone, Eq, Hash]: InvalidRule, InvalidBudget);
     [
         &middleware[..],
+        &terms,
         &policy,
         &settings,
         &shared,
@@ -155,6 +159,11 @@ fn an_error_of_ours_is_found_in_a_boxed_one() {
         error.into()
     }
     assert!(boxed(TransportError::Dns).is::<TransportError>());
-    let invalid = RetryBudget::new(std::time::Duration::ZERO, 0, 0).unwrap_err();
+    let invalid = RetryBudget::new(BudgetTerms {
+        window: std::time::Duration::ZERO,
+        reserve_per_second: 0,
+        ratio: 0,
+    })
+    .unwrap_err();
     assert!(boxed(invalid).is::<InvalidBudget>());
 }

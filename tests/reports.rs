@@ -14,9 +14,9 @@ use http::{Extensions, HeaderName, Method, StatusCode};
 use reqwest::{Body, Request, Response};
 use reqwest_middleware::Result;
 use reqwest_retry_rules::{
-    AttemptResult, Backoff, BodySource, Jitter, Limits, ResendCount, ResponseExt, RetryBudget,
-    RetryError, RetryEvent, RetryLabel, RetryLog, RetryObserver, RetryPolicy, RetryReport,
-    RetryRule, StopEvent, StopReason, TotalTimeout, TransportError, WaitSource,
+    AttemptResult, Backoff, BodySource, BudgetTerms, Jitter, Limits, ResendCount, ResponseExt,
+    RetryBudget, RetryError, RetryEvent, RetryLabel, RetryLog, RetryObserver, RetryPolicy,
+    RetryReport, RetryRule, StopEvent, StopReason, TotalTimeout, TransportError, WaitSource,
 };
 use scripted::{
     Transport, URL, assert_status, carrying, client, errors, fail, get, get_with, hang, ms, ok,
@@ -406,7 +406,12 @@ mod reasons {
 
     #[tokio::test(start_paused = true)]
     async fn there_are_too_many_retries_already() {
-        let budget = RetryBudget::new(Duration::from_secs(10), 0, 0).unwrap();
+        let budget = RetryBudget::new(BudgetTerms {
+            window: Duration::from_secs(10),
+            reserve_per_second: 0,
+            ratio: 0,
+        })
+        .unwrap();
         let policy = RetryPolicy::from(rule()).budget(budget);
         let report = get(&Transport::new([status(503)]), policy).await.1;
         assert_reason(&report, StopReason::Throttled, false);

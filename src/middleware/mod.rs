@@ -30,7 +30,7 @@ mod span;
 mod trace;
 
 pub use body_source::{BodySource, FreshBody};
-pub use budget::{InvalidBudget, RetryBudget};
+pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;

@@ -100,6 +100,11 @@ impl From<std::time::Instant> for Deadline {
 
 /// What a task changes for the sends made in it: see [`with_overrides`].
 ///
+/// What a request itself carries in its extensions is nearer: there each of these is put as itself
+/// (a [`RetryPolicy`], a [`RetryRule`] or an `Arc` of one, a [`ReplaySafe`], ...), and `Overrides`
+/// are not looked for. The nearest wins, each kind for itself: a rule that is set for a task still
+/// replaces the rule inside a policy that a request carries. Of two bounds the earlier holds.
+///
 /// # Examples
 ///
 /// ```
@@ -155,15 +160,16 @@ impl Overrides {
         SCOPE.try_with(Clone::clone).unwrap_or_default()
     }
 
-    /// Replaces the policy; one that sets no budget keeps that of the middleware.
+    /// Replaces the policy; one that sets no budget keeps that of the middleware. A rule that is set
+    /// further out, or in [`rule`](Self::rule), takes the place of the rule in it.
     pub fn policy(mut self, policy: impl Into<RetryPolicy>) -> Self {
         self.policy = Some(policy.into());
         self
     }
 
     /// Replaces the rule of whatever policy holds.
-    pub fn rule(mut self, rule: RetryRule) -> Self {
-        self.rule = Some(Arc::new(rule));
+    pub fn rule(mut self, rule: impl Into<Arc<RetryRule>>) -> Self {
+        self.rule = Some(rule.into());
         self
     }
 
@@ -207,7 +213,10 @@ impl Overrides {
     fn of_request(extensions: &Extensions) -> Self {
         Self {
             policy: extensions.get().cloned(),
-            rule: extensions.get::<RetryRule>().cloned().map(Arc::new),
+            rule: extensions
+                .get()
+                .cloned()
+                .or_else(|| extensions.get::<RetryRule>().cloned().map(Arc::new)),
             replay_safe: extensions.get().copied(),
             total_timeout: extensions.get().copied(),
             deadline: extensions.get().copied(),
@@ -302,8 +311,8 @@ pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Ou
     SCOPE.scope(merged, future).await
 }
 
-/// Runs `future` with `rule` in place of the rule of whatever policy holds:
-/// [`with_overrides`] for the common case.
+/// Runs `future` with `rule` in place of the rule of whatever policy holds, also of a policy that a
+/// request carries: [`with_overrides`] for the common case.
 ///
 /// # Examples
 ///
@@ -317,6 +326,6 @@ pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Ou
 /// assert_eq!(with_retry(RetryRule::never(), sdk_call()).await, 7);
 /// # }
 /// ```
-pub async fn with_retry<F: Future>(rule: RetryRule, future: F) -> F::Output {
+pub async fn with_retry<F: Future>(rule: impl Into<Arc<RetryRule>>, future: F) -> F::Output {
     with_overrides(Overrides::new().rule(rule), future).await
 }

@@ -88,7 +88,7 @@ struct Condition {
 
 /// A budget that was set replaces the one further out; the one that every policy starts with does
 /// not, and is made when it is first needed: most policies of single requests never do.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 enum BudgetChoice {
     Unset(Arc<OnceLock<RetryBudget>>),
     Set(RetryBudget),
@@ -161,10 +161,10 @@ impl RetryPolicy {
         })
     }
 
-    /// Reads the wait that a refused response asks for where no header of the rule's says it.
+    /// Reads the wait that a refused response asks for, before the rule's headers do.
     ///
-    /// What it returns counts as what the server asks: before every header, under the rule's cap,
-    /// role and spread. `None` leaves it to the headers.
+    /// What it returns counts as what the server asks, under the rule's cap, role and spread. `None`
+    /// leaves it to the headers.
     ///
     /// # Examples
     ///
@@ -286,10 +286,14 @@ impl RetryPolicy {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::{RetryBudget, RetryPolicy, RetryRule};
+    /// use reqwest_retry_rules::{BudgetTerms, RetryBudget, RetryPolicy, RetryRule};
     ///
     /// // One retry for ten answers, and two a second besides, counted over 30 seconds.
-    /// let budget = RetryBudget::new(Duration::from_secs(30), 2, 100)?;
+    /// let budget = RetryBudget::new(BudgetTerms {
+    ///     window: Duration::from_secs(30),
+    ///     reserve_per_second: 2,
+    ///     ratio: 100,
+    /// })?;
     /// let policy = RetryPolicy::from(RetryRule::transient()).budget(budget);
     /// # let _ = policy;
     /// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
@@ -455,6 +459,7 @@ impl fmt::Debug for RetryPolicy {
             .field("conditions", &s.conditions.len())
             .field("total_timeout", &s.total_timeout)
             .field("attempt_timeout", &s.attempt_timeout)
+            .field("budget", &s.budget)
             .field("attempt_header", &s.attempt_header)
             .field("idempotency_key", &s.idempotency_key)
             .field("drain_limit", &s.drain_limit)

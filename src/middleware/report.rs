@@ -231,6 +231,18 @@ impl From<&'static str> for RetryLabel {
     }
 }
 
+impl From<Cow<'static, str>> for RetryLabel {
+    fn from(name: Cow<'static, str>) -> Self {
+        Self(name)
+    }
+}
+
+impl AsRef<str> for RetryLabel {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
 impl From<String> for RetryLabel {
     fn from(name: String) -> Self {
         Self(Cow::Owned(name))

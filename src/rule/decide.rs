@@ -22,6 +22,7 @@ use super::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportEr
 /// assert_eq!(told, "given up: every retry that the rule allows was made");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use = "a decision does nothing by itself"]
 pub enum Decision {
     /// Send again after this wait, which may be zero.
     Wait(Duration),

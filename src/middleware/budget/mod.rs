@@ -9,10 +9,10 @@ use tower::retry::budget::Budget;
 use self::key::Key;
 use self::origins::Origins;
 use self::slot::Slot;
-use self::terms::{Terms, WHOLE};
+use self::terms::WHOLE;
 use super::origin::Origin;
 
-pub use self::terms::InvalidBudget;
+pub use self::terms::{BudgetTerms, InvalidBudget};
 
 mod key;
 mod origins;
@@ -68,10 +68,14 @@ mod terms;
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_retry_rules::RetryBudget;
+/// use reqwest_retry_rules::{BudgetTerms, RetryBudget};
 ///
 /// // One retry for ten answers, and two a second whatever is answered, over 30 seconds.
-/// let budget = RetryBudget::new(Duration::from_secs(30), 2, 100)?;
+/// let budget = RetryBudget::new(BudgetTerms {
+///     window: Duration::from_secs(30),
+///     reserve_per_second: 2,
+///     ratio: 100,
+/// })?;
 /// assert_eq!(budget.origins(), 0);
 /// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
 /// ```
@@ -82,7 +86,7 @@ pub struct RetryBudget {
 
 struct Shared {
     /// `None` where the caller makes the budgets.
-    terms: Option<Terms>,
+    terms: Option<BudgetTerms>,
     /// How much of a deposit one answer is worth, in thousandths: at most [`WHOLE`].
     ///
     /// Parts are added up here. The budgets see whole deposits only, which spares most answers
@@ -93,15 +97,7 @@ struct Shared {
 }
 
 impl RetryBudget {
-    /// A budget of `ratio` thousandths of an origin's answers, plus `reserve_per_second`.
-    ///
-    /// - `window` is how long an answer counts: 1 to 60 seconds, floored to milliseconds.
-    /// - `reserve_per_second` is how many retries an origin is given for every whole second of
-    ///   `window`, whatever it answers: less than `i32::MAX`, and zero for none.
-    /// - `ratio` is how many retries a thousand answers earn: 0 to 1 000 000, where 200 is one for
-    ///   five answers, 1000 one for each, and 0 leaves the reserve alone. Up to 1000 it is exact.
-    ///   Above, tower rounds what a retry costs down to a whole thousandth of an answer: 2000 is
-    ///   two retries for each, 3000 a little more than three, 600 000 a thousand.
+    /// A budget on these terms.
     ///
     /// # Errors
     ///
@@ -111,27 +107,21 @@ impl RetryBudget {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::RetryBudget;
+    /// use reqwest_retry_rules::{BudgetTerms, RetryBudget};
     ///
-    /// assert!(RetryBudget::new(Duration::from_secs(60), 0, 1000).is_ok());
+    /// let terms = BudgetTerms::default();
+    /// assert!(RetryBudget::new(BudgetTerms { reserve_per_second: 0, ..terms }).is_ok());
     ///
-    /// let error = RetryBudget::new(Duration::ZERO, 10, 200).unwrap_err();
+    /// let error = RetryBudget::new(BudgetTerms { window: Duration::ZERO, ..terms }).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
     ///     "invalid retry budget: window is 0ns, expected 1s to 60s",
     /// );
     /// ```
-    pub fn new(
-        window: Duration,
-        reserve_per_second: u32,
-        ratio: u32,
-    ) -> Result<RetryBudget, InvalidBudget> {
-        let window = Duration::from_millis(u64::try_from(window.as_millis()).unwrap_or(u64::MAX));
-        let terms = Terms {
-            window,
-            reserve_per_second,
-            ratio,
-        };
+    pub fn new(terms: BudgetTerms) -> Result<RetryBudget, InvalidBudget> {
+        let millis = u64::try_from(terms.window.as_millis()).unwrap_or(u64::MAX);
+        let window = Duration::from_millis(millis);
+        let terms = BudgetTerms { window, ..terms };
         terms.check()?;
         Ok(RetryBudget::on_terms(terms))
     }
@@ -174,7 +164,7 @@ impl RetryBudget {
             shared: Arc::new(Shared {
                 terms: None,
                 share: WHOLE,
-                origins: Origins::new(Terms::DEFAULT.window, make),
+                origins: Origins::new(BudgetTerms::default().window, make),
             }),
         }
     }
@@ -218,7 +208,7 @@ impl RetryBudget {
         }
     }
 
-    fn on_terms(terms: Terms) -> RetryBudget {
+    fn on_terms(terms: BudgetTerms) -> RetryBudget {
         RetryBudget {
             shared: Arc::new(Shared {
                 terms: Some(terms),
@@ -232,7 +222,7 @@ impl RetryBudget {
 /// As [the type](RetryBudget#defaults) says: 200 thousandths and 10 a second, over 10 seconds.
 impl Default for RetryBudget {
     fn default() -> Self {
-        RetryBudget::on_terms(Terms::DEFAULT)
+        RetryBudget::on_terms(BudgetTerms::default())
     }
 }
 
@@ -266,7 +256,12 @@ mod tests {
     }
 
     fn budget(window: f64, reserve_per_second: u32, ratio: u32) -> RetryBudget {
-        RetryBudget::new(seconds(window), reserve_per_second, ratio).unwrap()
+        RetryBudget::new(BudgetTerms {
+            window: seconds(window),
+            reserve_per_second,
+            ratio,
+        })
+        .unwrap()
     }
 
     /// Withdraws until nothing is left, and says how much there was.

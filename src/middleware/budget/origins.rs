@@ -210,7 +210,7 @@ mod tests {
     use reqwest::Url;
 
     use super::*;
-    use crate::middleware::budget::RetryBudget;
+    use crate::middleware::budget::{BudgetTerms, RetryBudget};
 
     /// A budget that counts what happens to it, and to all others of its maker.
     #[derive(Clone, Default)]
@@ -524,7 +524,12 @@ mod tests {
     #[test]
     fn no_answer_is_lost_between_threads() {
         let window = Duration::from_secs(60);
-        let budget = RetryBudget::new(window, 0, 200).unwrap();
+        let budget = RetryBudget::new(BudgetTerms {
+            window,
+            reserve_per_second: 0,
+            ratio: 200,
+        })
+        .unwrap();
         at_once(|_| (0..1000).for_each(|_| budget.deposit(&nth(1))));
         let retries = (0..10_000).take_while(|_| budget.withdraw(&nth(1)));
         assert_eq!(retries.count(), 1600);

@@ -9,21 +9,54 @@ use tower::retry::budget::TpsBudget;
 /// One retry per answer, in thousandths.
 pub(super) const WHOLE: u32 = 1000;
 
-/// What [`RetryBudget::new`](super::RetryBudget::new) was given.
-#[derive(Clone, Copy)]
-pub(super) struct Terms {
-    pub(super) window: Duration,
-    pub(super) reserve_per_second: u32,
-    pub(super) ratio: u32,
+/// How much a [`RetryBudget`](super::RetryBudget) gives.
+///
+/// The default is what a policy has that sets none: one retry for five answers and ten a second,
+/// over ten seconds.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{BudgetTerms, RetryBudget};
+///
+/// let default = BudgetTerms {
+///     window: Duration::from_secs(10),
+///     reserve_per_second: 10,
+///     ratio: 200,
+/// };
+/// assert_eq!(BudgetTerms::default(), default);
+///
+/// // One retry for ten answers.
+/// let budget = RetryBudget::new(BudgetTerms { ratio: 100, ..BudgetTerms::default() })?;
+/// # let _ = budget;
+/// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BudgetTerms {
+    /// How long an answer counts: 1 to 60 seconds, floored to milliseconds.
+    pub window: Duration,
+    /// How many retries an origin is given for every whole second of `window`, whatever it answers:
+    /// less than `i32::MAX`, and zero for none.
+    pub reserve_per_second: u32,
+    /// How many retries 1000 answers earn: 0 to 1 000 000, where 200 is one for five answers, 1000
+    /// one for each, and 0 leaves the reserve alone. Up to 1000 it is exact. Above, tower rounds
+    /// what a retry costs down to a whole thousandth of an answer: 2000 is two retries for each,
+    /// 3000 a little more than three, 600 000 a thousand.
+    pub ratio: u32,
 }
 
-impl Terms {
-    pub(super) const DEFAULT: Terms = Terms {
-        window: Duration::from_secs(10),
-        reserve_per_second: 10,
-        ratio: 200,
-    };
+impl Default for BudgetTerms {
+    fn default() -> Self {
+        Self {
+            window: Duration::from_secs(10),
+            reserve_per_second: 10,
+            ratio: 200,
+        }
+    }
+}
 
+impl BudgetTerms {
     /// Refuses what `TpsBudget::new` would panic on.
     pub(super) fn check(self) -> Result<(), InvalidBudget> {
         let windows = Duration::from_secs(1)..=Duration::from_secs(60);
@@ -60,9 +93,14 @@ impl Terms {
 ///
 /// ```
 /// use std::time::Duration;
-/// use reqwest_retry_rules::RetryBudget;
+/// use reqwest_retry_rules::{BudgetTerms, RetryBudget};
 ///
-/// let error = RetryBudget::new(Duration::from_millis(1), 10, 1_000_001).unwrap_err();
+/// let terms = BudgetTerms {
+///     window: Duration::from_millis(1),
+///     ratio: 1_000_001,
+///     ..BudgetTerms::default()
+/// };
+/// let error = RetryBudget::new(terms).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
 ///     "invalid retry budget: window is 1ms, expected 1s to 60s; \
@@ -107,16 +145,24 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_secs(10);
 
+    fn terms(window: Duration, reserve_per_second: u32, ratio: u32) -> BudgetTerms {
+        BudgetTerms {
+            window,
+            reserve_per_second,
+            ratio,
+        }
+    }
+
     #[track_caller]
     fn accepts(window: Duration, reserve_per_second: u32, ratio: u32) {
-        let budget = RetryBudget::new(window, reserve_per_second, ratio).unwrap();
+        let budget = RetryBudget::new(terms(window, reserve_per_second, ratio)).unwrap();
         // What is accepted is what tower does not panic on.
         budget.withdraw(&"https://a.test/".parse().unwrap());
     }
 
     #[track_caller]
     fn refuses(window: Duration, reserve_per_second: u32, ratio: u32, text: &str) {
-        let error = RetryBudget::new(window, reserve_per_second, ratio).unwrap_err();
+        let error = RetryBudget::new(terms(window, reserve_per_second, ratio)).unwrap_err();
         assert_eq!(error.to_string(), format!("invalid retry budget: {text}"));
     }
 
