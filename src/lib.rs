@@ -1,7 +1,7 @@
 //! Retries for [`reqwest`], decided by a rule that is data.
 //!
-//! **The promise: a request that may have been processed is never sent twice, unless the rule or the
-//! caller says that its method may be repeated.**
+//! **The promise: a request that may have been processed is never sent twice, unless the rule or
+//! the caller says that its method may be repeated.**
 //!
 //! A [`RetryRule`] says which responses and transport failures may be retried, for which methods,
 //! how long to wait and when to give up. [`RetryRule::decide`] is pure: it turns one failed attempt
@@ -25,6 +25,14 @@
 //! # }
 //! ```
 //!
+//! A later `.redirect(policy)` or `.retry(..)` on the builder undoes what [`client_builder`] is
+//! for; its docs say what to write instead.
+//!
+//! [`RetryRule::transient`] makes up to 3 retries of an idempotent method (RFC 9110, 9.2.2): after
+//! a status 429, 502, 503 or 504 and after a failure of the transport, timeouts included. It waits
+//! as the server asks, up to 60 s, and else 100 ms that double up to 1 s, with full jitter. Every
+//! POST and PATCH is left alone.
+//!
 //! # What is retried, and what never is
 //!
 //! | what happened | as a class | counts as | a rule retries it |
@@ -39,18 +47,39 @@
 //!
 //! [`classify`] has the whole table, error by error.
 //!
+//! # Choosing a rule
+//!
+//! Start from [`RetryRule::transient`] and write what differs; [`RetryRule::never`] is the empty
+//! base. Three things to know:
+//!
+//! 1. Never wait without jitter or spread, or those who failed together come back together.
+//!    `transient()` has full jitter on its backoff and **no** spread on `Retry-After`: set
+//!    [`RetryAfter::spread`] for a crowd of clients.
+//! 2. Let [`backoff.max`](Backoff::max) grow with the number of clients: while a service is down,
+//!    its load is their number divided by their mean wait.
+//! 3. Keep the [`RetryBudget`], unless nobody can do without the answer. With it any rule costs
+//!    little more than no retries; without it immediate retries can turn a ten-minute outage into
+//!    one without end.
+//!
+//! The guide [choosing a rule](guide::choosing_a_rule) has the rest, question by question.
+//!
 //! # Where things are
 //!
 //! - **The rule**, pure, on `std`, `http` and `httpdate`: [`RetryRule`], [`StatusRule`],
 //!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]; the facts it is asked about, [`Attempt`]
-//!   and [`AttemptOutcome`]; its answer, [`Decision`] and [`StopReason`].
-//! - **The middleware**: [`RetryMiddleware`], [`RetryPolicy`] for what is not data, [`client_builder`]
-//!   and [`tracked_redirects`], [`RetryBudget`].
-//! - **What a request changes**, in its extensions: [`RetryRule`], [`RetryPolicy`], [`ReplaySafe`],
-//!   [`TotalTimeout`], [`Deadline`], [`BodySource`], [`RetryLog`], [`RetryLabel`]. **What a task
-//!   changes**: [`with_retry`], [`with_overrides`].
+//!   and [`AttemptOutcome`] with its [`TransportError`]; its answer, [`Decision`] and
+//!   [`StopReason`]. [`RetryRule::validate`] finds what cannot be meant, and
+//!   [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
+//!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
+//! - **The middleware**: [`RetryMiddleware`], [`RetryPolicy`] for what is not data,
+//!   [`client_builder`] and [`tracked_redirects`], [`RetryBudget`].
+//! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
+//!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
+//!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`]. **What a task changes**: [`with_retry`], and
+//!   [`with_overrides`] with [`Overrides`]. Nearest wins, type by type.
 //! - **What one learns**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
-//!   [`RetryObserver`], [`ErrorExt`].
+//!   [`RetryObserver`]; of an error, [`ErrorExt`] and the few that are this crate's own,
+//!   [`RetryError`]; in a middleware further in, [`ResendCount`].
 //! - **Guides**: [choosing a rule](guide::choosing_a_rule), [coming from
 //!   reqwest-retry](guide::coming_from_reqwest_retry), [what is retried and
 //!   why](guide::what_is_retried_and_why), [testing your own rule](guide::testing_your_own_rule).
@@ -59,7 +88,8 @@
 //!
 //! It retries; it is no circuit breaker, no rate limiter, no hedging and no cache, and it has no
 //! presets for vendors. It sends through `reqwest` and nothing else. A retry layer further in that
-//! hides its attempts cannot be seen from here: switch reqwest's own off, as [`client_builder`] does.
+//! hides its attempts cannot be seen from here: switch reqwest's own off, as [`client_builder`]
+//! does.
 //!
 //! # Features
 //!
@@ -96,7 +126,7 @@ pub use rule::{
     WaitSource, parse_retry_after, retry_after_ms,
 };
 
-/// The snippets of the README, as tests.
-#[cfg(doctest)]
+/// The snippets of the README, as tests. One of them reads a rule from text.
+#[cfg(all(doctest, feature = "serde"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

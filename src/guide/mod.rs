@@ -1,7 +1,7 @@
 //! Guides: four short reads, from the choice of a rule to the tests of it.
 //!
-//! There is no code in this module. Every snippet in it is compiled and, where it sends nothing,
-//! run.
+//! This module is there to be read: it has no items. Every snippet in it is compiled and, where it
+//! sends nothing, run.
 //!
 //! - [Choosing a rule](choosing_a_rule): what to decide, in which order.
 //! - [Coming from reqwest-retry](coming_from_reqwest_retry): call by call, and what then behaves

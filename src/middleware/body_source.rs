@@ -19,10 +19,18 @@ type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 
 /// Makes a fresh body for every attempt: a file that is reopened, a generator that starts again.
 ///
-/// Put it into the extensions of a request. One without a body takes its first from it too, and a
-/// maker that fails then is the error of the send
-/// ([`RetryError::BodySource`](crate::RetryError::BodySource)); a maker that fails later ends the
-/// send with the outcome that is in hand and
+/// Put it into the extensions of a request. A request that has a body sends that first, and the
+/// source makes those of the later attempts; it must make the same. A request without a body takes
+/// its first from the source too.
+///
+/// A file, like any stream, goes out in chunks, unless
+/// [`FreshBody::content_length`] says how long it is.
+///
+/// # Errors
+///
+/// A maker that fails before the first attempt is the error of the send
+/// ([`RetryError::BodySource`](crate::RetryError::BodySource)). One that fails later ends the send
+/// with the outcome that is in hand and
 /// [`StopReason::NotReplayable`](crate::StopReason::NotReplayable).
 ///
 /// # Examples
@@ -42,6 +50,16 @@ type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 /// let source = BodySource::from_async(|| tokio::fs::File::open("backup.tar"));
 /// let request = client.put("http://127.0.0.1/backup").with_extension(source);
 /// # let _ = request;
+///
+/// // The same with a `Content-Length`.
+/// use reqwest_retry_rules::FreshBody;
+///
+/// let source = BodySource::from_async(|| async {
+///     let file = tokio::fs::File::open("backup.tar").await?;
+///     let bytes = file.metadata().await?.len();
+///     Ok::<_, std::io::Error>(FreshBody::from(file).content_length(bytes))
+/// });
+/// # let _ = source;
 /// # Ok(())
 /// # }
 /// ```

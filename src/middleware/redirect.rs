@@ -52,6 +52,11 @@ pub fn tracked_redirects(policy: Policy) -> Policy {
 /// reqwest resends refused HTTP/2 streams by itself, up to twice a send, below every middleware;
 /// two layers that retry multiply, and the one below is seen by no report.
 ///
+/// A later `.redirect(policy)` or `.retry(..)` on this builder undoes that: write
+/// `.redirect(tracked_redirects(policy))`, or with
+/// [`RetryRule::unsent_failures`](crate::RetryRule::unsent_failures) a POST that was answered and
+/// redirected may be sent again.
+///
 /// # Examples
 ///
 /// ```
@@ -64,6 +69,13 @@ pub fn tracked_redirects(policy: Policy) -> Policy {
 ///     .with(RetryMiddleware::new(RetryRule::transient()))
 ///     .build();
 /// # let _ = client;
+///
+/// // With a redirect policy of one's own:
+/// use reqwest::redirect::Policy;
+/// use reqwest_retry_rules::tracked_redirects;
+///
+/// let builder = client_builder().redirect(tracked_redirects(Policy::limited(3)));
+/// # let _ = builder;
 /// # Ok(())
 /// # }
 /// ```

@@ -21,8 +21,8 @@ use super::power::scaled;
 /// let backoff = Backoff {
 ///     base: Duration::from_millis(500),
 ///     max: Duration::from_secs(8),
-///     growth: 2000,
 ///     jitter: Jitter::Full,
+///     ..Backoff::default()
 /// };
 /// // Half of 500 ms, 1 s, and of the 8 s at which the delay stays.
 /// assert_eq!(backoff.delay(0, 0.5), Duration::from_millis(250));
@@ -65,7 +65,7 @@ impl Default for Backoff {
 /// use reqwest_retry_rules::{Backoff, Jitter};
 ///
 /// let second = Duration::from_secs(1);
-/// let with = |jitter| Backoff { base: second, max: second, growth: 2000, jitter };
+/// let with = |jitter| Backoff { base: second, max: second, jitter, ..Backoff::default() };
 /// assert_eq!(with(Jitter::NoJitter).delay(0, 0.25), second);
 /// assert_eq!(with(Jitter::Full).delay(0, 0.25), Duration::from_millis(250));
 /// let around = with(Jitter::Proportional { lo: 800, hi: 1200 });
@@ -100,13 +100,13 @@ impl Backoff {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::{Backoff, Jitter};
+    /// use reqwest_retry_rules::Backoff;
     ///
     /// let backoff = Backoff {
     ///     base: Duration::from_millis(50),
     ///     max: Duration::from_secs(2),
     ///     growth: 1500,
-    ///     jitter: Jitter::NoJitter,
+    ///     ..Backoff::default()
     /// };
     /// let delays = [0, 1, 2, 9, 10].map(|attempt| backoff.delay(attempt, 0.0).as_millis());
     /// assert_eq!(delays, [50, 75, 112, 1922, 2000]);

@@ -29,6 +29,7 @@ use super::{Attempt, StopReason};
 ///         soft_elapsed: Some(Duration::from_secs(300)),
 ///         min_retries: 2,
 ///         hard_elapsed: Some(Duration::from_secs(600)),
+///         ..Limits::default()
 ///     },
 ///     ..RetryRule::transient()
 /// };

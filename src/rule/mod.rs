@@ -53,6 +53,19 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// Durations count in whole milliseconds; what is below is dropped. Any field values make a rule
 /// that gives answers, and [`validate`](RetryRule::validate) names what cannot be meant.
 ///
+/// # Choosing a rule
+///
+/// Start from `transient` and write what differs; `never` is the empty base.
+///
+/// 1. Never wait without jitter ([`Backoff::jitter`]) or spread ([`RetryAfter::spread`]): the same
+///    wait for all keeps together those who failed together.
+/// 2. Let [`Backoff::max`] grow with the number of clients: while a service is down, its load is
+///    their number divided by their mean wait.
+/// 3. Keep the [`RetryBudget`](crate::RetryBudget), unless nobody can do without the answer;
+///    without one, wait long, with jitter and a hard limit.
+///
+/// The guide [choosing a rule](crate::guide::choosing_a_rule) has the rest, question by question.
+///
 /// # Defaults
 ///
 /// [`RetryRule::never`], which retries nothing.
@@ -154,14 +167,18 @@ pub struct RetryRule {
     /// With a client that does not track redirects the proof has a hole. reqwest follows
     /// redirects by itself and reports a connect error on a later hop exactly as one on the
     /// first: a POST that was processed and answered 303, whose next hop cannot be reached, looks
-    /// unsent and would be sent again. A client from [`client_builder`](crate::client_builder), or one whose redirect
-    /// policy is wrapped in [`tracked_redirects`](crate::tracked_redirects), notes that a hop was taken, and no failure after
-    /// it counts as unsent. The same builder switches off reqwest's own retries, which send a
+    /// unsent and would be sent again, up to `max_retries` times. A client from
+    /// [`client_builder`](crate::client_builder), or one whose redirect policy is wrapped in
+    /// [`tracked_redirects`](crate::tracked_redirects), notes that a hop was taken, and no failure
+    /// after it counts as unsent. The same builder switches off reqwest's own retries, which send a
     /// refused HTTP/2 stream again, up to twice, below everything that this rule decides and
     /// counts.
+    ///
+    /// A later `.redirect(policy)` or `.retry(..)` on that builder undoes this: write
+    /// `.redirect(tracked_redirects(policy))`, and no `.retry`.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried; where it is not set, none is, not even one that proves
-    /// the request unsent.
+    /// the request unsent ([`TransportError::ConnectTimeout`]).
     pub timeouts: bool,
     /// A header in which the service says whether to retry, in responses of status 400 or above:
     /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space
@@ -216,6 +233,9 @@ impl RetryRule {
     /// - a backoff of 100 ms that doubles up to 1 s, with full jitter;
     /// - `retry-after-ms` and `Retry-After` up to 60 s; the send stops where they ask for more;
     /// - no override header, no limits.
+    ///
+    /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that a server tells
+    /// the same moment come back at the same moment: for a crowd, set [`RetryAfter::spread`].
     ///
     /// # Examples
     ///

@@ -88,7 +88,8 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Whether it proves that the request was not processed.
+    /// Whether it proves that the request was not processed; `false` for `Certificate` and
+    /// `Protocol`, which are never retried.
     ///
     /// # Examples
     ///

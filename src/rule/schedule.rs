@@ -93,8 +93,8 @@ impl RetryRule {
     ///     backoff: Backoff {
     ///         base: Duration::from_secs(1),
     ///         max: Duration::from_secs(3600),
-    ///         growth: 2000,
     ///         jitter: Jitter::Proportional { lo: 800, hi: 1200 },
+    ///         ..Backoff::default()
     ///     },
     ///     limits: Limits { hard_elapsed: Some(Duration::from_secs(600)), ..Limits::default() },
     ///     ..RetryRule::never()
@@ -135,15 +135,15 @@ impl Schedule {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::{Backoff, Jitter, RetryRule};
+    /// use reqwest_retry_rules::{Backoff, RetryRule};
     ///
     /// let backoff = Backoff {
     ///     base: Duration::from_secs(1),
     ///     max: Duration::from_secs(5),
-    ///     growth: 2000,
-    ///     jitter: Jitter::NoJitter,
+    ///     ..Backoff::default()
     /// };
-    /// let schedule = RetryRule { max_retries: u32::MAX, backoff, ..RetryRule::never() }.schedule();
+    /// let rule = RetryRule { max_retries: u32::MAX, backoff, ..RetryRule::never() };
+    /// let schedule = rule.schedule();
     /// let waits = schedule.retries().map(|retry| retry.wait().end().as_secs());
     /// assert_eq!(waits.take(5).collect::<Vec<_>>(), [1, 2, 4, 5, 5]);
     ///
@@ -173,7 +173,8 @@ impl Schedule {
     }
 
     /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
-    /// server asks for nothing.
+    /// server asks for nothing. Where a rule reads `Retry-After` that is the lesser part: see
+    /// [`worst_case_asked`](Schedule::worst_case_asked).
     ///
     /// With a hard limit that is never more than the limit and one attempt's timeout. A part of a
     /// millisecond in the timeout counts as a whole one; the answer is to the millisecond, as all
@@ -197,8 +198,9 @@ impl Schedule {
         self.latest_end(self.most_retries(), attempt_timeout, |wait| wait.longest)
     }
 
-    /// The same if the server asks for as long a wait each time as the rule accepts; `None` where
-    /// nothing bounds it, neither the cap nor the hard limit.
+    /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
+    /// server asks each time for as long a wait as the rule accepts; `None` where nothing bounds
+    /// it, neither the cap nor the hard limit.
     ///
     /// # Examples
     ///

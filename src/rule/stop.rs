@@ -33,9 +33,13 @@ pub enum StopReason {
     HardLimit(Duration),
     /// The soft limit has passed, and the retries that it leaves alone were made.
     SoftLimit,
-    /// This wait is not shorter than the time that is left to the whole send.
+    /// This wait is not shorter than the time that is left to the whole send: to its total timeout
+    /// or deadline. It is a budget of time, and not the [`RetryBudget`](crate::RetryBudget), whose
+    /// reason is [`Throttled`](StopReason::Throttled).
     Budget(Duration),
-    /// Too many of the recent requests to this origin were retries.
+    /// Too many of the recent requests to this origin were retries: its
+    /// [`RetryBudget`](crate::RetryBudget) is empty. (Where time is short, the reason is
+    /// [`Budget`](StopReason::Budget).)
     Throttled,
     /// The total timeout ran out while an attempt was in flight. No rule decides so.
     TotalTimeout,
