@@ -203,7 +203,7 @@ impl RetryPolicy {
     /// # impl std::error::Error for NoCredentials {}
     /// let policy = RetryPolicy::from(RetryRule::transient()).classify_with(|error| match error {
     ///     reqwest_middleware::Error::Middleware(error) if error.is::<NoCredentials>() => {
-    ///         Some(TransportError::Connect)
+    ///         Some(TransportError::NotProcessed)
     ///     }
     ///     _ => None,
     /// });
@@ -265,7 +265,8 @@ impl RetryPolicy {
     /// request's own.
     ///
     /// Like reqwest's it goes on over the reading of the body, and it takes the place of the
-    /// client's own timeout, which a middleware cannot read. It starts again with each attempt.
+    /// client's own timeout, which a middleware cannot read: a longer one lengthens that. It starts
+    /// again with each attempt.
     ///
     /// # Examples
     ///
@@ -335,7 +336,7 @@ impl RetryPolicy {
     /// counts such a request as idempotent.
     ///
     /// The key is 128 random bits in hexadecimal, the same on every attempt of one send; one that
-    /// the caller set is kept. **Whoever sets this vouches that the service honours the key**: a
+    /// the caller set is kept. **Whoever sets this vouches that the service honors the key**: a
     /// service that ignores it may process a POST twice. [`ReplaySafe`](crate::ReplaySafe) says
     /// otherwise for one request.
     ///
