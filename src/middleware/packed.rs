@@ -16,43 +16,44 @@ use super::origin::Origin;
 pub(crate) struct Packed {
     version: Version,
     timeout: Option<Duration>,
-    /// The [`Marks`], the URL, the headers in their order, the body.
-    buffer: Box<[u8]>,
+    /// The URL, the headers in their order, the body, and the [`Marks`].
+    buffer: Vec<u8>,
 }
 
-/// Where in the buffer its parts are.
+/// Where in the buffer its parts are. At its end, since what a header takes is known only when it
+/// is written; in the buffer, since few words are moved about at less cost than many.
 struct Marks {
     scheme_ends: usize,
     host_at: usize,
     path_at: usize,
     headers_at: usize,
     body_at: usize,
+    marks_at: usize,
 }
 
 impl Marks {
-    const BYTES: usize = 5 * size_of::<usize>();
+    const BYTES: usize = 6 * size_of::<usize>();
 
-    fn write(&self, buffer: &mut Vec<u8>) {
+    fn append_to(&self, buffer: &mut Vec<u8>) {
         let marks = [
             self.scheme_ends,
             self.host_at,
             self.path_at,
             self.headers_at,
             self.body_at,
+            self.marks_at,
         ];
-        for mark in marks {
-            buffer.extend_from_slice(&mark.to_ne_bytes());
-        }
+        buffer.extend_from_slice(marks.map(usize::to_ne_bytes).as_flattened());
     }
 
-    fn read(buffer: &[u8]) -> Self {
-        let mut rest = buffer;
+    fn of(buffer: &[u8]) -> Self {
+        let marks = buffer.last_chunk::<{ Self::BYTES }>();
+        let mut marks = marks
+            .into_iter()
+            .flat_map(|marks| marks.chunks_exact(size_of::<usize>()));
         let mut next = || {
-            let (mark, after) = rest
-                .split_first_chunk()
-                .unwrap_or((&[0; size_of::<usize>()], &[]));
-            rest = after;
-            usize::from_ne_bytes(*mark)
+            let mark = marks.next().and_then(|mark| mark.try_into().ok());
+            mark.map_or(0, usize::from_ne_bytes)
         };
         Self {
             scheme_ends: next(),
@@ -60,6 +61,7 @@ impl Marks {
             path_at: next(),
             headers_at: next(),
             body_at: next(),
+            marks_at: next(),
         }
     }
 }
@@ -69,27 +71,18 @@ impl Marks {
 const FRAME: usize = size_of::<u64>();
 const NAME_BITS: u32 = 16;
 
+/// How much room a header is given before it is looked at.
+const TYPICAL: usize = FRAME + 56;
+
 impl Packed {
     /// Packs the head of `request` and this body.
     #[inline]
     pub(crate) fn new(request: &Request, body: &[u8]) -> Self {
         let (url, headers) = (request.url(), request.headers());
-        let lengths = headers
-            .iter()
-            .map(|(name, value)| FRAME + name.as_str().len() + value.len());
-        let headers_at = Marks::BYTES + url.as_str().len();
-        let body_at = headers_at + lengths.sum::<usize>();
-        let path_at = Marks::BYTES + url[..Position::BeforePath].len();
-        let marks = Marks {
-            scheme_ends: Marks::BYTES + url.scheme().len(),
-            host_at: path_at - Origin::from(url).authority.len(),
-            path_at,
-            headers_at,
-            body_at,
-        };
-        let mut buffer = Vec::with_capacity(body_at + body.len());
-        marks.write(&mut buffer);
-        buffer.extend_from_slice(url.as_str().as_bytes());
+        let text = url.as_str().as_bytes();
+        let guess = text.len() + headers.len() * TYPICAL + body.len() + Marks::BYTES;
+        let mut buffer = Vec::with_capacity(guess);
+        buffer.extend_from_slice(text);
         for (name, value) in headers {
             let name = name.as_str().as_bytes();
             let lengths = (value.len() as u64) << NAME_BITS | name.len() as u64;
@@ -98,44 +91,56 @@ impl Packed {
             buffer.extend_from_slice(name);
             buffer.extend_from_slice(value.as_bytes());
         }
+        let body_at = buffer.len();
         buffer.extend_from_slice(body);
+        let path_at = url[..Position::BeforePath].len();
+        let marks = Marks {
+            scheme_ends: url.scheme().len(),
+            host_at: path_at - Origin::from(url).authority.len(),
+            path_at,
+            headers_at: text.len(),
+            body_at,
+            marks_at: buffer.len(),
+        };
+        marks.append_to(&mut buffer);
         Self {
             version: request.version(),
             timeout: request.timeout().copied(),
-            buffer: buffer.into_boxed_slice(),
+            buffer,
         }
     }
 
     pub(crate) fn origin(&self) -> Origin<'_> {
-        let marks = Marks::read(&self.buffer);
+        let marks = Marks::of(&self.buffer);
         Origin {
-            scheme: self.part(Marks::BYTES, marks.scheme_ends),
+            scheme: self.part(0, marks.scheme_ends),
             authority: self.part(marks.host_at, marks.path_at),
         }
     }
 
     /// The body that was packed.
     pub(crate) fn body(&self) -> &[u8] {
-        self.part(Marks::read(&self.buffer).body_at, self.buffer.len())
+        let marks = Marks::of(&self.buffer);
+        self.part(marks.body_at, marks.marks_at)
     }
 
     /// The URL; `None` is for one whose text is not read back as the same. A host that has a label
     /// of a thousand letters beyond ASCII is such a one.
     pub(crate) fn url(&self) -> Option<Url> {
-        let headers_at = Marks::read(&self.buffer).headers_at;
-        let text = std::str::from_utf8(self.part(Marks::BYTES, headers_at)).ok()?;
+        let marks = Marks::of(&self.buffer);
+        let text = std::str::from_utf8(self.part(0, marks.headers_at)).ok()?;
         Url::parse(text).ok().filter(|url| url.as_str() == text)
     }
 
     /// A request with this method and head, and no body; `None` where there is no [`url`](Self::url).
     pub(crate) fn unpack(&self, method: Method) -> Option<Request> {
-        let marks = Marks::read(&self.buffer);
         let mut request = Request::new(method, self.url()?);
         *request.version_mut() = self.version;
         if self.timeout.is_some() {
             // Not touched where none is set: that alone costs three allocations.
             *request.timeout_mut() = self.timeout;
         }
+        let marks = Marks::of(&self.buffer);
         let mut rest = self.part(marks.headers_at, marks.body_at);
         while let Some((frame, after)) = rest.split_first_chunk() {
             let frame = u64::from_ne_bytes(*frame);
