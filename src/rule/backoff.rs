@@ -111,6 +111,7 @@ impl Backoff {
     /// let delays = [0, 1, 2, 9, 10].map(|attempt| backoff.delay(attempt, 0.0).as_millis());
     /// assert_eq!(delays, [50, 75, 112, 1922, 2000]);
     /// ```
+    #[inline]
     pub fn delay(&self, attempt: u32, random: f64) -> Duration {
         let max = whole_ms(self.max);
         let delay = grown(whole_ms(self.base), self.growth, attempt).min(max);
@@ -124,6 +125,7 @@ impl Backoff {
 }
 
 /// `base * (growth / 1000)^attempt`, at most `u64::MAX`.
+#[inline]
 fn grown(base: u64, growth: u32, attempt: u32) -> u64 {
     match growth {
         1000 => base,

@@ -123,6 +123,7 @@ impl RetryRule {
         Ok(wait)
     }
 
+    #[inline]
     fn check_retryable(
         &self,
         outcome: &AttemptOutcome<'_>,
@@ -143,6 +144,7 @@ impl RetryRule {
 
     /// The methods for which `failure` is retried: the one place that asks whether the request
     /// may have been processed.
+    #[inline]
     fn failure_methods(&self, failure: TransportError) -> Option<&Methods> {
         match failure {
             TransportError::Protocol | TransportError::Certificate => None,
@@ -160,6 +162,7 @@ impl RetryRule {
     }
 
     /// The methods of the first of `statuses` that contains `status`.
+    #[inline]
     pub(crate) fn status_methods(&self, status: StatusCode) -> Option<&Methods> {
         self.statuses
             .iter()
@@ -168,6 +171,7 @@ impl RetryRule {
     }
 
     /// What the override header of a response says, from status 400 on: whether to retry.
+    #[inline]
     pub(crate) fn server_override(&self, status: StatusCode, headers: &HeaderMap) -> Option<bool> {
         let name = self.override_header.as_ref()?;
         if status.as_u16() < 400 {

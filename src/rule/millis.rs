@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 /// The whole milliseconds in `duration`, `u64::MAX` where there are more than that.
+#[inline]
 pub(super) fn whole_ms(duration: Duration) -> u64 {
     duration
         .as_secs()
@@ -11,11 +12,13 @@ pub(super) fn whole_ms(duration: Duration) -> u64 {
 }
 
 /// `duration` without what is less than a millisecond.
+#[inline]
 pub(super) fn floored(duration: Duration) -> Duration {
     Duration::from_millis(whole_ms(duration))
 }
 
 /// `amount * factor / 1000` in whole milliseconds, `u64::MAX` where there are more than that.
+#[inline]
 pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
     match amount.checked_mul(factor) {
         Some(product) => product / 1000,
@@ -28,6 +31,7 @@ pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
 }
 
 /// `random` made a sample of `[0, 1)`: what is not a number is 0.
+#[inline]
 pub(super) fn sample(random: f64) -> f64 {
     // The largest number below 1; `clamp` alone would hand a NaN through.
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;

@@ -18,6 +18,7 @@ pub enum WaitSource {
 impl RetryRule {
     /// What the server asks for, to the millisecond, before the cap and the spread: the caller's
     /// `server_delay`, else the wait headers, else the standard ones.
+    #[inline]
     pub(crate) fn asked(
         &self,
         outcome: &AttemptOutcome<'_>,
@@ -37,6 +38,7 @@ impl RetryRule {
     /// # Errors
     ///
     /// `RetryAfterTooLong` where the server asks for more than the cap, and the cap is to stop.
+    #[inline]
     pub(crate) fn planned_wait(
         &self,
         outcome: &AttemptOutcome<'_>,
@@ -59,6 +61,7 @@ impl RetryRule {
     }
 
     /// What the server asks for, where it is not for the backoff to say.
+    #[inline]
     fn accepted(
         &self,
         outcome: &AttemptOutcome<'_>,
