@@ -13,7 +13,7 @@ use crate::server::{Refuses, Server};
 use crate::table::Table;
 
 const CLIENTS: usize = 64;
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 30;
 const ROUND: Duration = Duration::from_millis(300);
 
 pub fn report(table: &mut Table) {
@@ -32,8 +32,16 @@ pub fn report(table: &mut Table) {
                 let at = (round + turn) % layers.len();
                 let client =
                     clients::with(ClientBuilder::new(clients::plain()), layers[at].1.clone());
-                let plain = run(&ClientBuilder::new(clients::plain()).build(), &server).await;
-                let own = run(&client.build(), &server).await;
+                let pair = [ClientBuilder::new(clients::plain()), client].map(ClientBuilder::build);
+                let [plain, own] = &pair;
+                // Each goes first as often as second.
+                let (own, plain) = if (round + turn) % 2 == 0 {
+                    let plain = run(plain, &server).await;
+                    (run(own, &server).await, plain)
+                } else {
+                    let own = run(own, &server).await;
+                    (own, run(plain, &server).await)
+                };
                 ratios[at].push(own / plain);
             }
         }
