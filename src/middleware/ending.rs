@@ -36,9 +36,12 @@ impl Call<'_> {
     /// Tells a send around this one, which may be given the response as its answer, that there was
     /// more than that.
     fn pass_on(&self, in_hand: &mut Result<Response>) {
-        let sent = |record: &AttemptRecord| matches!(record.result, AttemptResult::Failure(failure) if !failure.is_unsent());
+        let was_lost = |record: &AttemptRecord| match record.result {
+            AttemptResult::Failure(failure) => !failure.is_unsent(),
+            _ => false,
+        };
         if let Ok(response) = in_hand {
-            if self.replaced || self.records.iter().any(sent) {
+            if self.replaced || self.records.iter().any(was_lost) {
                 MaybeProcessed::mark(response);
             }
         }

@@ -77,10 +77,10 @@ impl Replay {
         self.head.origin()
     }
 
-    /// Whether the request can be sent again. A body that comes back by itself is taken now or
-    /// never, and only after a failure that proves that nothing was processed.
+    /// Whether the request can be sent again. A body that comes back by itself is back by now or
+    /// never, and is kept only after a failure that proves that nothing was processed.
     pub(crate) fn is_ready(&self, unsent: bool) -> bool {
-        let body_is = match &self.body {
+        let body_is_there = match &self.body {
             KeptBody::Returned(slot) if unsent => slot.is_filled(),
             KeptBody::Returned(slot) => {
                 drop(slot.take());
@@ -88,7 +88,7 @@ impl Replay {
             }
             _ => true,
         };
-        body_is && self.head.url().is_some()
+        body_is_there && self.head.url().is_some()
     }
 
     /// The request of the next attempt, whose method is that of the first.
