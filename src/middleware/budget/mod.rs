@@ -16,6 +16,7 @@ pub use self::terms::{BudgetTerms, InvalidBudget};
 
 mod key;
 mod origins;
+mod parts;
 mod slot;
 mod terms;
 
@@ -91,7 +92,8 @@ struct Shared {
     ///
     /// Parts are added up here. The budgets see whole deposits only, which spares most answers
     /// the clock and the lock of tower's budget, and keeps a ratio such as 300 exact where tower
-    /// would round it to one retry for three answers. What is left over waits for the next answer.
+    /// would round it to one retry for three answers. What is left over waits for the next answer
+    /// or retry.
     share: u32,
     origins: Origins,
 }
@@ -186,7 +188,8 @@ impl RetryBudget {
     pub(crate) fn withdraw<'a>(&self, origin: impl Into<Origin<'a>>) -> bool {
         let origins = &self.shared.origins;
         let key = Key::of(origin);
-        let slot = origins.awake(&key, origins.known(&key, Arc::clone));
+        let slot = origins.awake(&key);
+        self.pay(&slot, slot.gathered());
         origins.budget(&slot).withdraw()
     }
 
@@ -197,15 +200,17 @@ impl RetryBudget {
             return;
         }
         let key = Key::of(origin);
-        let earned = |slot: &Arc<Slot>| slot.earns(*share).then(|| Arc::clone(slot));
-        let earned = match origins.known(&key, earned) {
-            Some(None) => None,
-            Some(known) => Some(origins.awake(&key, known)),
-            None => earned(&origins.awake(&key, None)),
-        };
-        if let Some(slot) = earned {
-            origins.budget(&slot).deposit();
+        let earned = origins.known(&key, |slot| slot.earns(*share));
+        if earned == Some(0) {
+            return;
         }
+        let slot = origins.awake(&key);
+        let earned = earned.unwrap_or_else(|| slot.earns(*share));
+        self.pay(&slot, earned);
+    }
+
+    fn pay(&self, slot: &Slot, deposits: u32) {
+        (0..deposits).for_each(|_| self.shared.origins.budget(slot).deposit());
     }
 
     fn on_terms(terms: BudgetTerms) -> RetryBudget {

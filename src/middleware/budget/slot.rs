@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use tower::retry::budget::Budget;
 
+use super::parts::Parts;
 use super::terms::WHOLE;
 
 pub(super) type AnyBudget = Box<dyn Budget + Send + Sync>;
 
 /// The budget of one origin.
 pub(super) struct Slot {
-    /// Counts round and round: only its value modulo 1000 matters.
-    answers: AtomicU32,
+    /// What answers were worth that is not a whole deposit yet.
+    parts: Parts,
     /// The [`Second`] in which it was last asked, or made.
     asked: AtomicU32,
     /// Made when it is first asked, so an origin that is met once costs its name alone, and
@@ -24,7 +25,7 @@ pub(super) struct Slot {
 impl Slot {
     pub(super) fn new(now: Second) -> Self {
         Slot {
-            answers: AtomicU32::new(0),
+            parts: Parts::default(),
             asked: AtomicU32::new(now),
             budget: OnceLock::new(),
         }
@@ -35,14 +36,18 @@ impl Slot {
         &**self.budget.get_or_init(make)
     }
 
-    /// Counts an answer that is worth `share` thousandths of a deposit, and says whether it
-    /// completes one. Of any thousand answers in a row, `share` do.
-    pub(super) fn earns(&self, share: u32) -> bool {
+    /// Counts an answer that is worth `share` thousandths of a deposit, and says how many deposits
+    /// are complete with it.
+    pub(super) fn earns(&self, share: u32) -> u32 {
         if share >= WHOLE {
-            return true;
+            return 1;
         }
-        let before = self.answers.fetch_add(1, Ordering::Relaxed) % WHOLE;
-        before * share / WHOLE < (before + 1) * share / WHOLE
+        self.parts.add(share)
+    }
+
+    /// The deposits that are complete once the parts of all threads are put together.
+    pub(super) fn gathered(&self) -> u32 {
+        self.parts.gather()
     }
 
     /// Notes that the slot is asked now; `false`, and nothing noted, where it is idle.

@@ -1,0 +1,107 @@
+//! Parts of deposits.
+
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use super::terms::WHOLE;
+
+/// How many threads count without getting in each other's way.
+const COUNTS: usize = 8;
+
+/// Thousandths of deposits, added up until they are whole.
+///
+/// One counter for all would move from core to core with every answer, which takes a busy client
+/// longer than all else that its budget does. So threads count apart, and what they have left over
+/// is put together when a retry asks for it.
+#[derive(Default)]
+pub(super) struct Parts([Count; COUNTS]);
+
+/// Less than a deposit, alone in its cache line and the one that processors fetch with it.
+#[derive(Default)]
+#[repr(align(128))]
+struct Count(AtomicU32);
+
+impl Parts {
+    /// Adds thousandths to those of this thread, and takes out the whole deposits that they make.
+    pub(super) fn add(&self, thousandths: u32) -> u32 {
+        let Count(own) = &self.0[own_count()];
+        let sum = |before: u32| before.saturating_add(thousandths);
+        let (Ok(before) | Err(before)) =
+            own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+                Some(sum(before) % WHOLE)
+            });
+        sum(before) / WHOLE
+    }
+
+    /// Takes out the whole deposits that the parts of all threads make.
+    pub(super) fn gather(&self) -> u32 {
+        let counts = self.0.iter().map(|Count(count)| count);
+        // Reading leaves a cache line where it is.
+        let left_over = counts.filter(|count| count.load(Ordering::Relaxed) > 0);
+        self.add(
+            left_over
+                .map(|count| count.swap(0, Ordering::Relaxed))
+                .sum(),
+        )
+    }
+}
+
+/// Which of the counts this thread adds to.
+fn own_count() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.try_with(|number| number % COUNTS).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_over_is_kept() {
+        let parts = Parts::default();
+        let added = [300, 300, 300, 300, 999, 1, 1].map(|part| parts.add(part));
+        assert_eq!(added, [0, 0, 0, 1, 1, 0, 0]);
+        let added = [798, 1, 2999].map(|part| parts.add(part));
+        assert_eq!(added, [0, 1, 2]);
+    }
+
+    /// Twice as many threads as there are counts, one after the other, have a fifth each.
+    #[test]
+    fn parts_of_all_threads_are_put_together() {
+        let parts = Parts::default();
+        let add = || {
+            thread::scope(|scope| scope.spawn(|| parts.add(200)).join().unwrap());
+        };
+        (0..4).for_each(|_| add());
+        assert_eq!(parts.gather(), 0);
+        add();
+        assert_eq!(parts.gather(), 1);
+        assert_eq!(parts.gather(), 0);
+    }
+
+    #[test]
+    fn nothing_is_lost_or_doubled_while_others_gather() {
+        let parts = Parts::default();
+        let wholes = thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|n| {
+                    let parts = &parts;
+                    scope.spawn(move || -> u32 {
+                        let each = |answer: u32| match answer % 7 {
+                            0 if n % 2 == 0 => parts.add(300) + parts.gather(),
+                            _ => parts.add(300),
+                        };
+                        (0..10_000).map(each).sum()
+                    })
+                })
+                .collect();
+            let wholes = threads.into_iter().map(|thread| thread.join().unwrap());
+            wholes.sum::<u32>()
+        });
+        assert_eq!(wholes + parts.gather(), 8 * 10_000 * 300 / WHOLE);
+    }
+}
