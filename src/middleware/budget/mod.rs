@@ -15,6 +15,7 @@ use super::origin::Origin;
 pub use self::terms::{BudgetTerms, InvalidBudget};
 
 mod key;
+mod lanes;
 mod origins;
 mod parts;
 mod slot;
@@ -188,9 +189,9 @@ impl RetryBudget {
     pub(crate) fn withdraw<'a>(&self, origin: impl Into<Origin<'a>>) -> bool {
         let origins = &self.shared.origins;
         let key = Key::of(origin);
-        let slot = origins.awake(&key);
-        self.pay(&slot, slot.gathered());
-        origins.budget(&slot).withdraw()
+        let slot = &origins.awake(&key).slot;
+        self.pay(slot, slot.gathered());
+        origins.budget(slot).withdraw()
     }
 
     /// Counts an answer of `origin`.
@@ -200,13 +201,12 @@ impl RetryBudget {
             return;
         }
         let key = Key::of(origin);
-        let earned = origins.known(&key, |slot| slot.earns(*share));
+        let earned = origins.known(&key, |entry| entry.slot.earns(*share));
         if earned == Some(0) {
             return;
         }
-        let slot = origins.awake(&key);
-        let earned = earned.unwrap_or_else(|| slot.earns(*share));
-        self.pay(&slot, earned);
+        let slot = &origins.awake(&key).slot;
+        self.pay(slot, earned.unwrap_or_else(|| slot.earns(*share)));
     }
 
     fn pay(&self, slot: &Slot, deposits: u32) {

@@ -1,15 +1,15 @@
 //! The origins that are remembered.
 
-use std::ops::Deref;
+use std::array;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LockResult, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, Guard};
 use tokio::time::Instant;
 use tower::retry::budget::Budget;
 
 use super::key::Key;
+use super::lanes::Lanes;
 use super::slot::{AnyBudget, Second, Slot, whole_seconds};
 use crate::middleware::clock;
 
@@ -25,15 +25,16 @@ const BUCKET_BITS: u32 = 6;
 
 /// The origins that are remembered.
 ///
-/// A table of short lists, each of which is replaced as a whole where it changes. Every request
-/// passes here, so finding a known origin takes no lock, writes to nothing that another thread
-/// reads, allocates nothing and reads no clock.
+/// The same table for each of a few threads, behind a lock of its own. Every request passes here,
+/// so finding a known origin takes one read lock that other threads seldom touch, allocates nothing
+/// and reads no clock.
 ///
-/// No code of the caller's runs while the lock is held: budgets are made, asked and dropped outside,
-/// so one that panics or takes its time does not matter to the others.
+/// No code of the caller's runs while one of the locks is held: budgets are made, asked and dropped
+/// outside, so one that panics or takes its time does not matter to the others.
 pub(super) struct Origins {
-    buckets: [Bucket; 1 << BUCKET_BITS],
-    /// Held by whoever replaces lists.
+    tables: Lanes<RwLock<Table>>,
+    /// Held by whoever adds or removes entries, and taken before a table's lock, so that all tables
+    /// are the same whenever nobody holds it, and no two newcomers take the same last place.
     register: Mutex<()>,
     /// Where [`Second`]s are counted from.
     start: Instant,
@@ -43,11 +44,6 @@ pub(super) struct Origins {
     make: Box<dyn Fn() -> AnyBudget + Send + Sync>,
 }
 
-type Bucket = ArcSwap<Vec<Arc<Entry>>>;
-
-/// What is in a bucket.
-type List = Arc<Vec<Arc<Entry>>>;
-
 impl Origins {
     /// None yet. An origin that is not asked for two windows, to the second, counts as idle.
     pub(super) fn new<B>(window: Duration, make: impl Fn() -> B + Send + Sync + 'static) -> Self
@@ -55,9 +51,8 @@ impl Origins {
         B: Budget + Send + Sync + 'static,
     {
         let two_windows = window.saturating_mul(2);
-        let none = List::default();
         Origins {
-            buckets: std::array::from_fn(|_| ArcSwap::new(Arc::clone(&none))),
+            tables: Lanes::default(),
             register: Mutex::default(),
             start: clock::now(),
             tidied: AtomicU32::new(0),
@@ -66,33 +61,37 @@ impl Origins {
         }
     }
 
-    /// What `look` says of the origin's slot, if it is remembered.
-    pub(super) fn known<R>(&self, key: &Key<'_>, look: impl FnOnce(&Slot) -> R) -> Option<R> {
-        let list = self.bucket(key).load();
-        let entry = list.iter().find(|entry| entry.is(key))?;
-        Some(look(&entry.slot))
+    /// What `look` says of the origin's entry, if it is remembered.
+    ///
+    /// `look` runs under a lock: it must not call anything of the caller's.
+    pub(super) fn known<R>(&self, key: &Key<'_>, look: impl FnOnce(&Arc<Entry>) -> R) -> Option<R> {
+        unpoisoned(self.tables.own().read()).find(key).map(look)
     }
 
-    /// The slot to ask: the known one, or a new one where there is none or it is idle.
+    /// The entry to ask: the known one, or a new one where there is none or it is idle.
     ///
     /// An idle one is never asked: tower's budget steps through every tenth of a window that has
     /// passed since it was asked last. By then it holds nothing but its reserve, like a new one.
-    pub(super) fn awake(&self, key: &Key<'_>) -> Found {
+    pub(super) fn awake(&self, key: &Key<'_>) -> Arc<Entry> {
         let now = whole_seconds(clock::now().saturating_duration_since(self.start));
-        let known = (!self.is_untidy(now)).then(|| self.found_awake(key, now));
-        if let Some(slot) = known.flatten() {
-            return slot;
-        }
-        let (slot, replaced) = self.enter(key, now);
-        drop(replaced);
-        slot
+        let known = if self.is_untidy(now) {
+            None
+        } else {
+            self.known_awake(key, now)
+        };
+        known.unwrap_or_else(|| {
+            let (entry, forgotten) = self.enter(key, now);
+            drop(forgotten);
+            entry
+        })
     }
 
-    fn found_awake(&self, key: &Key<'_>, now: Second) -> Option<Found> {
-        let list = self.bucket(key).load();
-        let at = list.iter().position(|entry| entry.is(key))?;
-        let found = Found::Listed(list, at);
-        found.touch(now, self.idle_after).then_some(found)
+    fn known_awake(&self, key: &Key<'_>, now: Second) -> Option<Arc<Entry>> {
+        let touch = |entry: &Arc<Entry>| {
+            let is_awake = entry.slot.touch(now, self.idle_after);
+            is_awake.then(|| Arc::clone(entry))
+        };
+        self.known(key, touch).flatten()
     }
 
     /// The budget in `slot`, made where it was not asked before.
@@ -102,99 +101,100 @@ impl Origins {
 
     /// How many origins are remembered.
     pub(super) fn len(&self) -> usize {
-        let _register = self.register();
-        self.registered()
+        let _register = unpoisoned(self.register.lock());
+        self.count()
     }
 
-    /// Finds or makes the slot, with the register in hand. The lists that were replaced are the
-    /// caller's to drop, as that runs the code of the budgets that had to go.
-    fn enter(&self, key: &Key<'_>, now: Second) -> (Found, Vec<List>) {
-        let _register = self.register();
-        let mut replaced = Vec::new();
+    /// Finds or makes the entry, with the register in hand. Those that had to go are the caller's to
+    /// drop, as that runs the code of their budgets.
+    fn enter(&self, key: &Key<'_>, now: Second) -> (Arc<Entry>, Vec<Arc<Entry>>) {
+        let _register = unpoisoned(self.register.lock());
+        let mut forgotten = Vec::new();
         if self.is_untidy(now) {
             self.tidied.store(now, Ordering::Relaxed);
-            self.forget(&mut replaced, |entry| {
-                entry.slot.is_idle(now, self.idle_after)
-            });
+            let mut idle = self.registered();
+            idle.retain(|entry| entry.slot.is_idle(now, self.idle_after));
+            self.forget(&mut forgotten, idle);
         }
-        if let Some(slot) = self.found_awake(key, now) {
-            return (slot, replaced);
+        if let Some(entry) = self.known_awake(key, now) {
+            return (entry, forgotten);
         }
-        let is_new = self.known(key, |_| ()).is_none();
-        if is_new && self.registered() >= MOST {
-            self.forget_longest_idle(&mut replaced);
+        match self.known(key, Arc::clone) {
+            Some(idle) => self.forget(&mut forgotten, vec![idle]),
+            None => self.make_room(&mut forgotten),
         }
         let entry = Arc::new(Entry::new(key, now));
-        let mut entries = Vec::clone(&self.bucket(key).load());
-        entries.retain(|entry| !entry.is(key));
-        entries.push(Arc::clone(&entry));
-        replaced.push(self.bucket(key).swap(Arc::new(entries)));
-        (Found::Entered(entry), replaced)
+        for table in self.tables.iter() {
+            unpoisoned(table.write()).insert(&entry);
+        }
+        (entry, forgotten)
     }
 
-    fn register(&self) -> MutexGuard<'_, ()> {
-        // No panic can happen while it is held, so it was left in order.
-        self.register.lock().unwrap_or_else(PoisonError::into_inner)
+    /// How many entries there are, for whoever has the register.
+    fn count(&self) -> usize {
+        let table = unpoisoned(self.tables.own().read());
+        table.buckets.iter().map(Vec::len).sum()
     }
 
-    fn registered(&self) -> usize {
-        self.buckets.iter().map(|bucket| bucket.load().len()).sum()
+    /// All entries, for whoever has the register.
+    fn registered(&self) -> Vec<Arc<Entry>> {
+        let table = unpoisoned(self.tables.own().read());
+        table.buckets.iter().flatten().cloned().collect()
     }
 
     fn is_untidy(&self, now: Second) -> bool {
         now.saturating_sub(self.tidied.load(Ordering::Relaxed)) > self.idle_after
     }
 
-    /// Makes room. A slot that is asked between the two looks stays.
-    fn forget_longest_idle(&self, replaced: &mut Vec<List>) {
-        let mut asked = Vec::with_capacity(MOST);
-        for bucket in &self.buckets {
-            asked.extend(bucket.load().iter().map(|entry| entry.slot.asked()));
-        }
-        asked.sort_unstable();
-        let Some(&latest) = asked.get(FORGOTTEN_AT_ONCE - 1) else {
-            return;
-        };
-        let mut left = FORGOTTEN_AT_ONCE;
-        self.forget(replaced, |entry| {
-            let goes = left > 0 && entry.slot.asked() <= latest;
-            left -= usize::from(goes);
-            goes
-        });
-    }
-
-    fn forget(&self, replaced: &mut Vec<List>, mut goes: impl FnMut(&Entry) -> bool) {
-        for bucket in &self.buckets {
-            let mut entries = Vec::clone(&bucket.load());
-            let before = entries.len();
-            entries.retain(|entry| !goes(entry));
-            if entries.len() < before {
-                replaced.push(bucket.swap(Arc::new(entries)));
-            }
+    /// Forgets the longest idle where there are too many.
+    fn make_room(&self, forgotten: &mut Vec<Arc<Entry>>) {
+        if self.count() >= MOST {
+            let mut entries = self.registered();
+            entries.sort_by_cached_key(|entry| entry.slot.asked());
+            entries.truncate(FORGOTTEN_AT_ONCE);
+            self.forget(forgotten, entries);
         }
     }
 
-    fn bucket(&self, key: &Key<'_>) -> &Bucket {
-        &self.buckets[(key.hash >> (u64::BITS - BUCKET_BITS)) as usize]
+    fn forget(&self, forgotten: &mut Vec<Arc<Entry>>, entries: Vec<Arc<Entry>>) {
+        for table in self.tables.iter() {
+            let mut table = unpoisoned(table.write());
+            entries.iter().for_each(|entry| table.remove(entry));
+        }
+        forgotten.extend(entries);
     }
 }
 
-/// The slot of an origin, which stays though the origin be forgotten meanwhile.
-pub(super) enum Found {
-    /// At this place in the list. No count of references is touched, which threads would share.
-    Listed(Guard<List>, usize),
-    Entered(Arc<Entry>),
+/// Short lists of entries, by their hashes.
+struct Table {
+    buckets: [Vec<Arc<Entry>>; 1 << BUCKET_BITS],
 }
 
-impl Deref for Found {
-    type Target = Slot;
-
-    fn deref(&self) -> &Slot {
-        match self {
-            Found::Listed(list, at) => &list[*at].slot,
-            Found::Entered(entry) => &entry.slot,
+impl Default for Table {
+    fn default() -> Self {
+        Table {
+            buckets: array::from_fn(|_| Vec::new()),
         }
     }
+}
+
+impl Table {
+    fn find(&self, key: &Key<'_>) -> Option<&Arc<Entry>> {
+        let entries = &self.buckets[bucket(key.hash)];
+        entries.iter().find(|entry| entry.is(key))
+    }
+
+    fn insert(&mut self, entry: &Arc<Entry>) {
+        self.buckets[bucket(entry.hash)].push(Arc::clone(entry));
+    }
+
+    fn remove(&mut self, entry: &Arc<Entry>) {
+        self.buckets[bucket(entry.hash)].retain(|other| !Arc::ptr_eq(entry, other));
+    }
+}
+
+fn bucket(hash: u64) -> usize {
+    (hash >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
 /// One origin and its slot.
@@ -202,7 +202,7 @@ pub(super) struct Entry {
     hash: u64,
     scheme: Box<[u8]>,
     authority: Box<[u8]>,
-    slot: Slot,
+    pub(super) slot: Slot,
 }
 
 impl Entry {
@@ -220,6 +220,11 @@ impl Entry {
             && *self.authority == *key.origin.authority
             && *self.scheme == *key.origin.scheme
     }
+}
+
+/// A lock as it was left. No panic can happen while one is held, so it was left in order.
+fn unpoisoned<T>(lock: LockResult<T>) -> T {
+    lock.unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -368,9 +373,9 @@ mod tests {
             };
             let first = slot();
             wait(kept).await;
-            assert!(std::ptr::eq(&*first, &*slot()));
+            assert!(Arc::ptr_eq(&first, &slot()));
             wait(replaced).await;
-            assert!(!std::ptr::eq(&*first, &*slot()));
+            assert!(!Arc::ptr_eq(&first, &slot()));
         }
     }
 

@@ -1,57 +1,45 @@
 //! Parts of deposits.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::lanes::Lanes;
 use super::terms::WHOLE;
-
-/// How many threads count without getting in each other's way.
-const COUNTS: usize = 8;
 
 /// Thousandths of deposits, added up until they are whole.
 ///
-/// One counter for all would move from core to core with every answer, which takes a busy client
-/// longer than all else that its budget does. So threads count apart, and what they have left over
-/// is put together when a retry asks for it.
+/// Threads count apart, and what they have left over is put together when a retry asks for it.
 #[derive(Default)]
-pub(super) struct Parts([Count; COUNTS]);
-
-/// Less than a deposit, alone in its cache line and the one that processors fetch with it.
-#[derive(Default)]
-#[repr(align(128))]
-struct Count(AtomicU32);
+pub(super) struct Parts {
+    /// Less than a deposit each.
+    counts: Lanes<AtomicU32>,
+}
 
 impl Parts {
     /// Adds thousandths to those of this thread, and takes out the whole deposits that they make.
     pub(super) fn add(&self, thousandths: u32) -> u32 {
-        let Count(own) = &self.0[own_count()];
         let sum = |before: u32| before.saturating_add(thousandths);
         let (Ok(before) | Err(before)) =
-            own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
-                Some(sum(before) % WHOLE)
-            });
+            self.counts
+                .own()
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
+                    Some(sum(before) % WHOLE)
+                });
         sum(before) / WHOLE
     }
 
     /// Takes out the whole deposits that the parts of all threads make.
     pub(super) fn gather(&self) -> u32 {
-        let counts = self.0.iter().map(|Count(count)| count);
         // Reading leaves a cache line where it is.
-        let left_over = counts.filter(|count| count.load(Ordering::Relaxed) > 0);
+        let left_over = self
+            .counts
+            .iter()
+            .filter(|count| count.load(Ordering::Relaxed) > 0);
         self.add(
             left_over
                 .map(|count| count.swap(0, Ordering::Relaxed))
                 .sum(),
         )
     }
-}
-
-/// Which of the counts this thread adds to.
-fn own_count() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
-    }
-    NUMBER.try_with(|number| number % COUNTS).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -69,7 +57,7 @@ mod tests {
         assert_eq!(added, [0, 1, 2]);
     }
 
-    /// Twice as many threads as there are counts, one after the other, have a fifth each.
+    /// Threads that have a fifth each.
     #[test]
     fn parts_of_all_threads_are_put_together() {
         let parts = Parts::default();
