@@ -17,28 +17,21 @@ pub(super) struct Parts {
 impl Parts {
     /// Adds thousandths to those of this thread, and takes out the whole deposits that they make.
     pub(super) fn add(&self, thousandths: u32) -> u32 {
+        let own = self.counts.own();
         let sum = |before: u32| before.saturating_add(thousandths);
+        let rest = |before| Some(sum(before) % WHOLE);
         let (Ok(before) | Err(before)) =
-            self.counts
-                .own()
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |before| {
-                    Some(sum(before) % WHOLE)
-                });
+            own.fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
         sum(before) / WHOLE
     }
 
     /// Takes out the whole deposits that the parts of all threads make.
     pub(super) fn gather(&self) -> u32 {
+        let counts = self.counts.iter();
         // Reading leaves a cache line where it is.
-        let left_over = self
-            .counts
-            .iter()
-            .filter(|count| count.load(Ordering::Relaxed) > 0);
-        self.add(
-            left_over
-                .map(|count| count.swap(0, Ordering::Relaxed))
-                .sum(),
-        )
+        let used = counts.filter(|count| count.load(Ordering::Relaxed) > 0);
+        let left_over = used.map(|count| count.swap(0, Ordering::Relaxed));
+        self.add(left_over.sum())
     }
 }
 
