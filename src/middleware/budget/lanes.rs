@@ -3,7 +3,7 @@
 use std::array;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many threads keep apart; of more, some share.
+/// As many threads that start one after the other keep apart; of others, some share.
 const LANES: usize = 8;
 
 /// One for each of a few threads.

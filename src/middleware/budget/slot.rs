@@ -17,7 +17,7 @@ pub(super) struct Slot {
     parts: Parts,
     /// The [`Second`] in which it was last asked, or made.
     asked: AtomicU32,
-    /// Made when it is first asked, so an origin that is met once costs its name alone, and
+    /// Made when it is first asked, so an origin that is met once costs its name and its parts, and
     /// outside of every other lock.
     budget: OnceLock<AnyBudget>,
 }
