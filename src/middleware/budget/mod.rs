@@ -19,6 +19,7 @@ mod lanes;
 mod origins;
 mod parts;
 mod slot;
+mod table;
 mod terms;
 
 /// Limits the retries of each origin to a share of its successful traffic plus a small reserve.
@@ -62,9 +63,9 @@ mod terms;
 ///
 /// Clones share one memory, and so do the policies and clients that hold them. An origin that was
 /// left alone for two windows is forgotten, which loses next to nothing: by then, all that it paid
-/// and took would be forgotten anyway. No more than 1024 origins are remembered, of 1.3 KB each;
-/// where more than that are in use, those that were left alone the longest are forgotten early, and
-/// start over with a full reserve when they are seen again.
+/// and took would be forgotten anyway. No more than 1024 origins are remembered, of about 1.7 KB
+/// each; where more than that are in use, those that were left alone the longest are forgotten
+/// early, and start over with a full reserve when they are seen again.
 ///
 /// Answers that have not earned a whole retry yet are counted by each thread for itself (beyond
 /// eight, some threads share a count) and put together when a retry is asked for. These, less than

@@ -1,6 +1,5 @@
 //! The origins that are remembered.
 
-use std::array;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LockResult, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -11,6 +10,7 @@ use tower::retry::budget::Budget;
 use super::key::Key;
 use super::lanes::Lanes;
 use super::slot::{AnyBudget, Second, Slot, whole_seconds};
+use super::table::{Entry, Table};
 use crate::middleware::clock;
 
 /// The most origins that are remembered.
@@ -19,9 +19,6 @@ const MOST: usize = 1024;
 /// How many are forgotten at once where [`MOST`] are in use, so that looking for the longest idle
 /// is paid for once in as many new origins.
 const FORGOTTEN_AT_ONCE: usize = MOST / 8;
-
-/// How many bits of a key's hash choose its bucket.
-const BUCKET_BITS: u32 = 6;
 
 /// The origins that are remembered.
 ///
@@ -132,14 +129,12 @@ impl Origins {
 
     /// How many entries there are, for whoever has the register.
     fn count(&self) -> usize {
-        let table = unpoisoned(self.tables.own().read());
-        table.buckets.iter().map(Vec::len).sum()
+        unpoisoned(self.tables.own().read()).len()
     }
 
     /// All entries, for whoever has the register.
     fn registered(&self) -> Vec<Arc<Entry>> {
-        let table = unpoisoned(self.tables.own().read());
-        table.buckets.iter().flatten().cloned().collect()
+        unpoisoned(self.tables.own().read()).all()
     }
 
     fn is_untidy(&self, now: Second) -> bool {
@@ -162,63 +157,6 @@ impl Origins {
             entries.iter().for_each(|entry| table.remove(entry));
         }
         forgotten.extend(entries);
-    }
-}
-
-/// Short lists of entries, by their hashes.
-struct Table {
-    buckets: [Vec<Arc<Entry>>; 1 << BUCKET_BITS],
-}
-
-impl Default for Table {
-    fn default() -> Self {
-        Table {
-            buckets: array::from_fn(|_| Vec::new()),
-        }
-    }
-}
-
-impl Table {
-    fn find(&self, key: &Key<'_>) -> Option<&Arc<Entry>> {
-        let entries = &self.buckets[bucket(key.hash)];
-        entries.iter().find(|entry| entry.is(key))
-    }
-
-    fn insert(&mut self, entry: &Arc<Entry>) {
-        self.buckets[bucket(entry.hash)].push(Arc::clone(entry));
-    }
-
-    fn remove(&mut self, entry: &Arc<Entry>) {
-        self.buckets[bucket(entry.hash)].retain(|other| !Arc::ptr_eq(entry, other));
-    }
-}
-
-fn bucket(hash: u64) -> usize {
-    (hash >> (u64::BITS - BUCKET_BITS)) as usize
-}
-
-/// One origin and its slot.
-pub(super) struct Entry {
-    hash: u64,
-    scheme: Box<[u8]>,
-    authority: Box<[u8]>,
-    pub(super) slot: Slot,
-}
-
-impl Entry {
-    fn new(key: &Key<'_>, now: Second) -> Self {
-        Entry {
-            hash: key.hash,
-            scheme: key.origin.scheme.into(),
-            authority: key.origin.authority.into(),
-            slot: Slot::new(now),
-        }
-    }
-
-    fn is(&self, key: &Key<'_>) -> bool {
-        self.hash == key.hash
-            && *self.authority == *key.origin.authority
-            && *self.scheme == *key.origin.scheme
     }
 }
 
