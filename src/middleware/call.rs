@@ -83,9 +83,10 @@ impl<'a> Call<'a> {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let may_retry = plan.could_retry(&method, idempotent);
-        let host = match request.url().host_str() {
-            Some(host) if !may_retry && span.ends.is_some() => Some(host.into()),
-            _ => None,
+        let host = if !may_retry && span.ends.is_some() {
+            request.url().host_str().map(Box::from)
+        } else {
+            None
         };
         Self {
             plan,

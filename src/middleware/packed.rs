@@ -93,10 +93,11 @@ impl Packed {
         }
         let body_at = buffer.len();
         buffer.extend_from_slice(body);
+        let Origin { scheme, authority } = Origin::from(url);
         let path_at = url[..Position::BeforePath].len();
         let marks = Marks {
-            scheme_ends: url.scheme().len(),
-            host_at: path_at - Origin::from(url).authority.len(),
+            scheme_ends: scheme.len(),
+            host_at: path_at - authority.len(),
             path_at,
             headers_at: text.len(),
             body_at,

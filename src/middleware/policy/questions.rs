@@ -56,6 +56,7 @@ impl RetryPolicy {
 
     /// The methods of the conditions that hold: of the first that allows the method, else of the
     /// first.
+    #[inline]
     pub(crate) fn condition(
         &self,
         response: &Response,
