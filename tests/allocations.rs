@@ -143,6 +143,13 @@ fn a_request_that_no_rule_could_retry_costs_nothing() {
     assert_eq!(extra(RetryRule::transient(), post), 0);
 }
 
+#[test]
+fn it_costs_its_host_where_somebody_would_be_told() {
+    let telling = |rule| RetryPolicy::from(rule).observer(Observer);
+    assert_eq!(extra(telling(RetryRule::transient()), post), 1);
+    assert_eq!(extra(telling(RetryRule::never()), post), 0);
+}
+
 /// What others have put into the request's extensions is of no concern.
 #[test]
 fn nothing_costs_nothing_whatever_a_request_carries() {

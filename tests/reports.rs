@@ -19,8 +19,8 @@ use reqwest_retry_rules::{
     RetryReport, RetryRule, StopEvent, StopReason, TotalTimeout, TransportError, WaitSource,
 };
 use scripted::{
-    Transport, URL, assert_status, carrying, client, errors, fail, get, get_with, hang, ms, ok,
-    send, status, times,
+    Act, Transport, URL, assert_status, carrying, client, errors, fail, get, get_with, hang, ms,
+    ok, send, status, times,
 };
 
 /// The preset, without chance: 100, 200, 400 milliseconds.
@@ -747,21 +747,33 @@ mod observers {
         assert_eq!(transport.times(), [0, 100]);
     }
 
+    /// The hosts that are told of a POST, which the rule could not retry.
+    async fn hosts_of_a_post(act: Act, extensions: Extensions) -> Vec<Option<String>> {
+        let notes = Notes::default();
+        let policy = RetryPolicy::from(rule()).observer(notes.clone());
+        let mut post = client(&Transport::new([act]), policy).post(URL);
+        *post.extensions() = extensions;
+        let _ = post.send().await;
+        let stops = notes.all().into_iter().map(|told| match told {
+            Told::Retry { .. } => panic!("{told:?}"),
+            Told::Stop { host, .. } => host,
+        });
+        stops.collect()
+    }
+
     #[tokio::test(start_paused = true)]
-    async fn the_host_is_told_where_nothing_could_be_retried() {
-        for act in [hang(), fail(errors::builder()), status(503)] {
-            let notes = Notes::default();
-            let policy = RetryPolicy::from(rule()).observer(notes.clone());
-            let _ = client(&Transport::new([act]), policy)
-                .post(URL)
-                .with_extension(TotalTimeout(ms(1000)))
-                .send()
-                .await;
-            let [Told::Stop { host, .. }] = &notes.all()[..] else {
-                panic!("{:?}", notes.all());
-            };
-            assert_eq!(host.as_deref(), Some("origin.test"));
+    async fn the_host_that_was_asked_is_told_where_nothing_could_be_retried() {
+        let asked = [Some("origin.test".to_owned())];
+        for act in [
+            fail(errors::builder()),
+            fail(errors::refused()),
+            status(503),
+            status(503).from_url("http://other.test/"),
+        ] {
+            assert_eq!(hosts_of_a_post(act, Extensions::new()).await, asked);
         }
+        let second = carrying(TotalTimeout(ms(1000)));
+        assert_eq!(hosts_of_a_post(hang(), second).await, asked);
     }
 }
 

@@ -220,6 +220,19 @@ mod events {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_host_is_the_one_that_was_asked() {
+        let elsewhere = || status(503).from_url("http://other.test/");
+        for method in [Method::GET, Method::POST] {
+            let events = kept(vec![elsewhere(), ok()], method).await;
+            let hosts: Vec<_> = events
+                .iter()
+                .map(|(_, _, fields)| &fields["host"])
+                .collect();
+            assert_eq!(hosts, ["\"origin.test\""]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_event_comes_before_its_wait() {
         let (output, _guard) = capture();
         let transport = Transport::new([status(503), ok()]);

@@ -13,6 +13,7 @@ use super::budget::RetryBudget;
 use super::classify::classify;
 use super::clock;
 use super::complete;
+use super::ending;
 use super::error::RetryError;
 use super::in_flight::{self, MaybeProcessed, Notes};
 use super::plan::Plan;
@@ -30,7 +31,8 @@ pub(crate) struct Call<'a> {
     pub(super) idempotent: bool,
     /// What a retry needs; `None` where none could be allowed.
     pub(super) replay: Option<Replay>,
-    /// The host that is asked, where neither `replay` nor what comes back may have it.
+    /// The host that is asked, where somebody may be told and `replay` does not have it. What comes
+    /// back may have another: a redirect's.
     pub(super) host: Option<Box<str>>,
     pub(super) records: Vec<AttemptRecord>,
     /// When the attempt at hand was begun.
@@ -83,7 +85,7 @@ impl<'a> Call<'a> {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let may_retry = plan.could_retry(&method, idempotent);
-        let host = if !may_retry && span.ends.is_some() {
+        let host = if !may_retry && ending::is_told(policy) {
             request.url().host_str().map(Box::from)
         } else {
             None

@@ -1,6 +1,6 @@
 //! How a send ends: who is told, and where the report is left.
 
-use reqwest::{Response, Url};
+use reqwest::Response;
 use reqwest_middleware::Result;
 
 use super::call::{Call, Failed};
@@ -9,10 +9,16 @@ use super::judge::Wait;
 use super::lent::Lent;
 use super::observer::{CallFacts, RetryEvent, StopEvent};
 use super::origin::Origin;
+use super::policy::RetryPolicy;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult, RetryReport};
 use super::trace;
 use crate::rule::StopReason;
+
+/// Whether there is anybody to tell of a send that is given up.
+pub(super) fn is_told(policy: &RetryPolicy) -> bool {
+    !policy.observers().is_empty() || trace::hears_stops()
+}
 
 impl Call<'_> {
     /// There is an answer. A first attempt that was answered leaves no report, unless the caller
@@ -53,7 +59,7 @@ impl Call<'_> {
         reason: StopReason,
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
-        self.tell_stop(&in_hand, reason);
+        self.tell_stop(reason);
         if in_hand.is_err() && !self.records.iter().all(AttemptRecord::is_unsent) {
             // Its error may be passed on as that of a send around this one.
             in_flight::note_processed();
@@ -86,9 +92,9 @@ impl Call<'_> {
         lent.report(report);
     }
 
-    pub(super) fn tell_retry(&self, in_hand: &Result<Response>, failed: &Failed<'_>, wait: Wait) {
+    pub(super) fn tell_retry(&self, failed: &Failed<'_>, wait: Wait) {
         let event = RetryEvent {
-            call: self.facts(in_hand),
+            call: self.facts(),
             retry: self.retries.saturating_add(1),
             result: failed.result,
             wait: wait.duration,
@@ -102,9 +108,9 @@ impl Call<'_> {
             .for_each(|observer| observer.on_retry(&event));
     }
 
-    fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
+    fn tell_stop(&self, reason: StopReason) {
         let event = StopEvent {
-            call: self.facts(in_hand),
+            call: self.facts(),
             attempts: self.attempts(),
             result: self.records.last().map(|record| record.result),
             reason,
@@ -117,16 +123,11 @@ impl Call<'_> {
             .for_each(|observer| observer.on_stop(&event));
     }
 
-    fn facts<'s>(&'s self, in_hand: &'s Result<Response>) -> CallFacts<'s> {
+    fn facts(&self) -> CallFacts<'_> {
         let kept = self.replay.as_ref().map(Replay::origin);
-        let host = self.host.as_deref().or(kept.and_then(Origin::host));
-        let url = match in_hand {
-            Ok(response) => Some(response.url()),
-            Err(error) => error.url(),
-        };
         CallFacts {
             method: &self.method,
-            host: host.or(url.and_then(Url::host_str)),
+            host: self.host.as_deref().or(kept.and_then(Origin::host)),
             label: self.plan.label(),
             elapsed: self.span.elapsed(),
         }

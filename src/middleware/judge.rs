@@ -34,7 +34,7 @@ impl<'a> Call<'a> {
             in_flight::note_replaced();
         }
         let wait = judged?;
-        self.tell_retry(in_hand, failed, wait);
+        self.tell_retry(failed, wait);
         // Those who were told may have taken their time.
         let wake = clock::later(clock::now(), wait.duration);
         if let Some(reason) = self.overdue(wake, wait) {

@@ -133,7 +133,7 @@ macro_rules! call_facts {
                 self.call.method
             }
 
-            /// The host of the request's URL.
+            /// The host of the request's URL, also where a redirect led to another.
             pub fn host(&self) -> Option<&'a str> {
                 self.call.host
             }

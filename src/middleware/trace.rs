@@ -1,10 +1,10 @@
 //! Retries and stops as `tracing` events: the only file that names the feature.
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{retry, stop};
+pub(crate) use self::on::{hears_stops, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{retry, stop};
+pub(crate) use self::off::{hears_stops, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -26,6 +26,11 @@ mod on {
             wait_ms = millis(event.wait()),
             "retrying"
         );
+    }
+
+    /// Whether a send that is given up is written anywhere.
+    pub(crate) fn hears_stops() -> bool {
+        tracing::enabled!(target: "reqwest_retry_rules", tracing::Level::WARN)
     }
 
     /// A send that is given up, at level `WARN`.
@@ -66,6 +71,10 @@ mod off {
     use crate::middleware::observer::{RetryEvent, StopEvent};
 
     pub(crate) fn retry(_: &RetryEvent<'_>) {}
+
+    pub(crate) fn hears_stops() -> bool {
+        false
+    }
 
     pub(crate) fn stop(_: &StopEvent<'_>) {}
 }

@@ -222,7 +222,7 @@ impl Middleware for Transport {
                     let body = body.collect().await?.to_bytes();
                     self.lock_seen()[number].body = Some(body);
                 }
-                Ok(answer.into_response(request.url().clone()))
+                Ok(answer.into_response(request.url()))
             }
             Then::Fail(error) => Err(error),
             Then::Hang => std::future::pending().await,
@@ -255,15 +255,17 @@ enum Then {
 
 struct Answer {
     status: u16,
+    /// Where it comes from, if not from where the request went.
+    url: Option<Url>,
     headers: HeaderMap,
     body: Body,
 }
 
 impl Answer {
-    fn into_response(self, url: Url) -> Response {
+    fn into_response(self, asked: &Url) -> Response {
         let mut response = http::Response::builder()
             .status(self.status)
-            .url(url)
+            .url(self.url.unwrap_or_else(|| asked.clone()))
             .body(self.body)
             .unwrap();
         *response.headers_mut() = self.headers;
@@ -275,6 +277,7 @@ impl Answer {
 pub fn status(status: u16) -> Act {
     Act::then(Then::Answer(Answer {
         status,
+        url: None,
         headers: HeaderMap::new(),
         body: Body::from(""),
     }))
@@ -342,6 +345,12 @@ impl Act {
         self.answer(|answer| {
             answer.headers.append(name, value);
         })
+    }
+
+    /// The answer of this URL, to which a redirect led.
+    pub fn from_url(self, url: &str) -> Self {
+        let url = url.parse().unwrap();
+        self.answer(|answer| answer.url = Some(url))
     }
 
     /// With this body.
