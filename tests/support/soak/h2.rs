@@ -50,6 +50,12 @@ pub async fn serve<S: Socket + 'static>(socket: S, guard: Connection) -> io::Res
             Some(_) = streams.join_next() => continue,
         };
         let Some(Ok((request, respond))) = accepted else {
+            // It can end under a stream whose answer is still to come, also where the server had
+            // only said that it takes no more.
+            while streams.try_join_next().is_some() {}
+            if !streams.is_empty() {
+                guard.ledger.cuts(guard.number);
+            }
             return Ok(());
         };
         let (head, body) = request.into_parts();
