@@ -12,14 +12,14 @@ use std::time::Duration;
 use futures_util::future::join;
 use futures_util::stream;
 use h2::Reason;
-use http::Version;
+use http::{StatusCode, Version};
 use reqwest::redirect::Policy;
 use reqwest::{Body, ClientBuilder, Method};
 use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, RequestBuilder};
 use reqwest_retry_rules::AttemptResult::{Error, Failure, Status};
 use reqwest_retry_rules::TransportError::*;
 use reqwest_retry_rules::{
-    Methods, ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StopReason,
+    Backoff, Methods, ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StopReason,
     TransportError, client_builder, tracked_redirects,
 };
 
@@ -163,7 +163,7 @@ async fn a_get_whose_next_hop_comes_up_is_answered() {
         assert_eq!(answer.text().await.unwrap(), "there");
         assert_eq!(
             went,
-            Went::answered([Failure(AfterRedirect), Status(http::StatusCode::OK)])
+            Went::answered([Failure(AfterRedirect), Status(StatusCode::OK)])
         );
         assert_eq!(server.log().count(), 2);
     }
@@ -289,7 +289,7 @@ async fn unsent_faults(version: Version) -> Vec<Fault> {
             via(&wants_password),
             "https://target.test/".to_owned(),
             Proxy {
-                status: Some(http::StatusCode::PROXY_AUTHENTICATION_REQUIRED),
+                status: Some(StatusCode::PROXY_AUTHENTICATION_REQUIRED),
             },
             Box::new(wants_password),
         ),
@@ -418,7 +418,7 @@ async fn a_refusal_after_a_redirect_is_retried_by_the_method_that_was_asked_for(
         let busy = Server::answering(version, Answer::new(503)).await;
         let server = Server::redirecting(version, 303, &busy.url()).await;
         let client = retrying(tracked(version), at_once(2));
-        let refused = Status(http::StatusCode::SERVICE_UNAVAILABLE);
+        let refused = Status(StatusCode::SERVICE_UNAVAILABLE);
 
         let (_, went) = send(client.post(server.url()).body("order")).await;
         assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
@@ -440,7 +440,7 @@ fn refusals_for_all() -> RetryRule {
 /// The POST was answered; what is refused is the GET that went in its place.
 #[tokio::test]
 async fn a_post_that_was_replaced_is_not_sent_again_for_what_was_refused_to_the_other() {
-    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     for version in VERSIONS {
         let busy = Server::answering(version, Answer::new(429)).await;
         for status in [301, 302, 303] {
@@ -477,10 +477,89 @@ async fn a_post_that_was_replaced_is_not_sent_again_for_what_was_refused_to_the_
     }
 }
 
+/// Whatever the status: there is a redirect that says where to no one, and one that is not followed.
+#[tokio::test]
+async fn nor_for_a_redirect_that_the_other_was_answered_with() {
+    let mut rule = refusals_for_all();
+    rule.statuses[0].statuses = vec![StatusMatch::Range(300, 399)];
+    let one_hop = || {
+        tracked_redirects(Policy::custom(|hop| {
+            if hop.previous().len() > 1 {
+                hop.stop()
+            } else {
+                hop.follow()
+            }
+        }))
+    };
+    let nowhere = || Answer::new(302).header("location", "http://[");
+    for version in VERSIONS {
+        for answer in [
+            Answer::new(304),
+            Answer::new(300),
+            nowhere(),
+            Answer::new(302).header("location", "/third"),
+            Answer::new(307).header("location", "/third"),
+        ] {
+            let status = StatusCode::from_u16(answer.status).unwrap();
+            let other = Server::answering(version, answer).await;
+            let server = Server::redirecting(version, 303, &other.url()).await;
+            let client = tracked(version).redirect(one_hop());
+            let post = retrying(client, rule.clone()).post(server.url());
+            let (_, went) = send(post.body("order")).await;
+            let refused = Status(status);
+            assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
+            assert_eq!(server.log().count(), 1, "{version:?} {status}");
+        }
+    }
+
+    // To the same place, and from there to no one.
+    for answer in [Answer::new(304), nowhere()] {
+        let status = StatusCode::from_u16(answer.status).unwrap();
+        let server = H1::start(Act::ask(move |asked| {
+            if asked.method == Method::POST {
+                Answer::new(303).header("location", &asked.path).into()
+            } else {
+                answer.clone().into()
+            }
+        }))
+        .await;
+        let post = retrying(tracked(Version::HTTP_11), rule.clone()).post(server.url("/here"));
+        let (_, went) = send(post.body("order")).await;
+        assert_eq!(
+            went,
+            Went::stopped([Status(status)], StopReason::MethodNotAllowed)
+        );
+        assert_eq!(server.count_of(&Method::POST), 1, "{status}");
+    }
+}
+
+/// Nor is it told of a wait or a limit: it would not have been sent again.
+#[tokio::test]
+async fn what_is_not_sent_again_for_its_method_is_told_of_no_limit() {
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
+    let busy = Answer::new(429).header("retry-after", "3600");
+    let busy = Server::answering(Version::HTTP_11, busy).await;
+    let server = Server::redirecting(Version::HTTP_11, 303, &busy.url()).await;
+    let rule = RetryRule {
+        retry_after: RetryRule::transient().retry_after,
+        ..refusals_for_all()
+    };
+    let client = retrying(tracked(Version::HTTP_11), rule);
+    let (_, went) = send(client.post(server.url()).body("order")).await;
+    assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
+    // The twin.
+    let (_, went) = send(client.get(server.url())).await;
+    let asked = Duration::from_secs(3600);
+    assert_eq!(
+        went,
+        Went::stopped([refused], StopReason::RetryAfterTooLong(asked))
+    );
+}
+
 /// It is the POST itself that is refused, in the other place.
 #[tokio::test]
 async fn a_post_that_was_sent_elsewhere_is_sent_again_where_it_was_refused() {
-    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     for version in VERSIONS {
         let busy = Server::answering(version, Answer::new(429)).await;
         for status in [307, 308] {
@@ -504,7 +583,7 @@ async fn a_redirect_that_is_not_followed_is_retried_where_a_rule_says_so() {
     rule.statuses[0].statuses.push(StatusMatch::Code(303));
     let client = tracked(Version::HTTP_11).redirect(tracked_redirects(Policy::none()));
     let (_, went) = send(retrying(client, rule).post(server.url())).await;
-    let refused = Status(http::StatusCode::SEE_OTHER);
+    let refused = Status(StatusCode::SEE_OTHER);
     assert_eq!(went, Went::stopped([refused; 3], StopReason::Exhausted));
 }
 
@@ -649,7 +728,7 @@ async fn a_hop_that_another_client_met_with_this_request_counts_for_it_too() {
 
 #[tokio::test]
 async fn what_was_refused_to_another_client_after_a_hop_is_not_sent_again() {
-    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     for inner in [refusals_for_all(), RetryRule::never()] {
         let busy = Server::answering(Version::HTTP_11, Answer::new(429)).await;
         let server = Server::redirecting(Version::HTTP_11, 303, &busy.url()).await;
@@ -664,7 +743,7 @@ async fn what_was_refused_to_another_client_after_a_hop_is_not_sent_again() {
 /// To the other client the 429 is an answer, and so is the POST's to a send around it.
 #[tokio::test]
 async fn what_another_client_passes_on_after_a_hop_is_not_sent_again_either() {
-    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     let busy = Server::answering(Version::HTTP_11, Answer::new(429)).await;
     let server = Server::redirecting(Version::HTTP_11, 303, &busy.url()).await;
     let content = RetryRule {
@@ -687,7 +766,7 @@ async fn what_another_client_passes_on_after_a_hop_is_not_sent_again_either() {
 /// Of the other client's two attempts the first may have been processed; this one may not repeat.
 #[tokio::test]
 async fn what_another_client_sent_before_the_answer_it_passes_on_is_not_forgotten() {
-    let refused = Status(http::StatusCode::TOO_MANY_REQUESTS);
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     for statuses in [vec![], refusals_for_all().statuses] {
         let asked = AtomicUsize::new(0);
         let server = H1::start(Act::ask(move |_| {
@@ -732,6 +811,62 @@ async fn what_another_client_sent_before_it_was_refused_is_not_unsent() {
     let (_, went) = send(client.post("http://target.test/").body("order")).await;
     assert_eq!(went, once(AfterRedirect));
     assert_eq!(server.count(), 1);
+}
+
+/// Hands each request to another client for a moment, and then goes on by itself.
+struct Race(ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl Middleware for Race {
+    async fn handle(
+        &self,
+        request: reqwest::Request,
+        extensions: &mut http::Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        let copy = request.try_clone().unwrap();
+        let raced = self.0.execute(copy);
+        match tokio::time::timeout(Duration::from_millis(100), raced).await {
+            Ok(Ok(answer)) => Ok(answer),
+            _ => next.run(request, extensions).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_another_client_was_sending_when_it_was_dropped_is_not_unsent() {
+    let a_while = Duration::from_secs(60);
+    let slow_body = Answer::new(200).body_later(a_while, "late");
+    let waiting = RetryRule {
+        backoff: Backoff {
+            base: a_while,
+            max: a_while,
+            ..Backoff::default()
+        },
+        ..refusals_for_all()
+    };
+    // In an attempt, in the reading of an answer, in the wait after a failure.
+    for (act, policy) in [
+        (Act::Silence, RetryPolicy::from(at_once(2))),
+        (
+            slow_body.into(),
+            RetryPolicy::from(at_once(2)).complete_body(100),
+        ),
+        (Act::status(429), RetryPolicy::from(waiting)),
+    ] {
+        let names = Names::new();
+        let server = H1::start(act).await;
+        names.set("target.test", server.addr);
+        let inner = retrying(support::client().dns_resolver(names), policy);
+        let client = support::client().dns_resolver(Names::new()).build();
+        let client = reqwest_middleware::ClientBuilder::new(client.unwrap())
+            .with(RetryMiddleware::new(at_once(2)))
+            .with(Race(inner))
+            .build();
+        let (_, went) = send(client.post("http://target.test/").body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
 }
 
 #[tokio::test]
@@ -798,7 +933,7 @@ async fn a_redirect_that_is_not_followed_is_the_answer_and_no_retry() {
         let client = tracked(version).redirect(tracked_redirects(Policy::none()));
         let (outcome, went) = send(retrying(client, at_once(2)).post(server.url())).await;
         assert_eq!(outcome.unwrap().headers()["location"], nobody.url("/next"));
-        assert_eq!(went, Went::answered([Status(http::StatusCode::SEE_OTHER)]));
+        assert_eq!(went, Went::answered([Status(StatusCode::SEE_OTHER)]));
         assert_eq!(server.log().count(), 1);
     }
 }

@@ -15,9 +15,10 @@ use super::clock;
 use super::complete;
 use super::ending;
 use super::error::RetryError;
-use super::in_flight::{self, MaybeProcessed, Notes};
+use super::in_flight::{self, MaybeProcessed, Notes, Running};
 use super::plan::Plan;
 use super::policy::RetryPolicy;
+use super::redirect;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
 use super::span::Span;
@@ -39,6 +40,10 @@ pub(crate) struct Call<'a> {
     begun: Instant,
     /// How many retries were begun.
     pub(super) retries: u32,
+    /// Whether there is an attempt of which no record tells yet.
+    open: bool,
+    /// Whether the send has ended, and nothing more is to be told of it.
+    pub(super) ended: bool,
     /// Whether an attempt was answered by something else than what came back in the end.
     pub(super) replaced: bool,
     /// What the attempt before failed with, where a total timeout may have to tell.
@@ -101,6 +106,8 @@ impl<'a> Call<'a> {
             records: Vec::new(),
             begun: span.started,
             retries: 0,
+            open: false,
+            ended: false,
             replaced: false,
             last: None,
         }
@@ -146,11 +153,12 @@ impl<'a> Call<'a> {
     /// Waits for the attempt that is running, and says how what came of it is taken.
     pub(crate) async fn attempt(
         &mut self,
-        running: &mut in_flight::Attempt<'_>,
+        running: &mut Running<'_>,
     ) -> (Result<Response>, Verdict<'a>) {
         if self.retries > 0 || self.plan.body_source().is_some() {
             self.begun = clock::now();
         }
+        self.open = true;
         let outcome = match self.span.ends {
             None => (&mut *running).await,
             Some(end) => match Box::pin(clock::timeout_at(end, &mut *running)).await {
@@ -171,7 +179,11 @@ impl<'a> Call<'a> {
                 return self.failed(class.map_or(AttemptResult::Error, AttemptResult::Failure));
             }
         };
-        let replaced = notes.replaced() || MaybeProcessed::marks(response);
+        let is_unfollowed = || {
+            let asked = self.replay.as_ref().and_then(Replay::url);
+            asked.is_some_and(|asked| redirect::is_unfollowed(response, &asked))
+        };
+        let replaced = MaybeProcessed::marks(response) || notes.replaced(is_unfollowed);
         self.replaced |= replaced;
         let Some(Refusal { condition }) = self.refusal(response) else {
             let unread = complete::wanted(response, self.plan.policy.completes());
@@ -185,8 +197,7 @@ impl<'a> Call<'a> {
             result: AttemptResult::Status(response.status()),
             elapsed: since(self.begun),
             condition,
-            // A redirect that was not followed is the answer itself.
-            replaced: replaced && !response.status().is_redirection(),
+            replaced,
         })
     }
 
@@ -254,8 +265,17 @@ impl<'a> Call<'a> {
 
     /// Notes what the attempt came to.
     pub(super) fn note(&mut self, result: AttemptResult) {
-        let record = AttemptRecord::new(result, since(self.begun));
+        self.record(AttemptRecord::new(result, since(self.begun)));
+    }
+
+    pub(super) fn record(&mut self, record: AttemptRecord) {
         self.records.push(record);
+        self.open = false;
+    }
+
+    /// Whether an attempt came to something that leaves open whether it was processed.
+    pub(super) fn may_be_processed(&self) -> bool {
+        !self.records.iter().all(AttemptRecord::is_unsent)
     }
 
     /// How many attempts were made, as the records have it.
@@ -273,6 +293,16 @@ impl<'a> Call<'a> {
     pub(crate) fn ran_out(&mut self) -> Error {
         let (attempts, last) = (self.attempts(), self.last.take());
         Error::middleware(RetryError::TotalTimeout { attempts, last })
+    }
+}
+
+/// A send that is dropped on its way tells a send around this one, which may go on, what one that
+/// fails tells.
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.ended && (self.open || self.may_be_processed()) {
+            in_flight::note_processed();
+        }
     }
 }
 

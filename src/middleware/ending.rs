@@ -24,6 +24,7 @@ impl Call<'_> {
     /// There is an answer. A first attempt that was answered leaves no report, unless the caller
     /// holds a log.
     pub(crate) fn answered(&mut self, in_hand: &mut Result<Response>, lent: &mut Lent<'_>) {
+        self.ended = true;
         let told = !self.records.is_empty() || self.plan.log().is_some();
         if let (true, Ok(response)) = (told, &in_hand) {
             self.note(AttemptResult::Status(response.status()));
@@ -60,7 +61,8 @@ impl Call<'_> {
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
         self.tell_stop(reason);
-        if in_hand.is_err() && !self.records.iter().all(AttemptRecord::is_unsent) {
+        self.ended = true;
+        if in_hand.is_err() && self.may_be_processed() {
             // Its error may be passed on as that of a send around this one.
             in_flight::note_processed();
         }

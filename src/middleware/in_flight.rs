@@ -26,23 +26,28 @@ thread_local! {
 #[derive(Clone, Copy)]
 struct InFlight(usize);
 
-/// What was noted in an attempt, a bit each.
-#[derive(Clone, Copy)]
+/// What was noted in an attempt. Of two notes the one that says more stays.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Notes(usize);
 
 impl Notes {
-    const PROCESSED: usize = 1;
-    const REPLACED: usize = 2;
-    const ALL: usize = Self::PROCESSED | Self::REPLACED;
-
     /// Something of it may have been processed, whatever it fails with in the end.
+    const PROCESSED: Self = Self(1);
+    /// It was answered with a redirect, and unless that answer is what comes back, another request
+    /// goes in its place.
+    const SENT_ON: Self = Self(2);
+    /// It was answered, and another request went in its place.
+    const REPLACED: Self = Self(3);
+    const ALL: usize = 3;
+
     pub(crate) fn processed(self) -> bool {
-        self.0 & Self::PROCESSED != 0
+        self >= Self::PROCESSED
     }
 
-    /// It was answered, and what came back in the end is the answer to another request.
-    pub(crate) fn replaced(self) -> bool {
-        self.0 & Self::REPLACED != 0
+    /// Whether what comes back is the answer to another request. `is_unfollowed` says whether it is
+    /// a redirect that was not followed.
+    pub(crate) fn replaced(self, is_unfollowed: impl FnOnce() -> bool) -> bool {
+        self == Self::REPLACED || self == Self::SENT_ON && !is_unfollowed()
     }
 }
 
@@ -50,13 +55,13 @@ const _: () = assert!(align_of::<Extensions>() > Notes::ALL);
 
 type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
-/// One attempt; once it is over it says what was noted in it.
-pub(crate) struct Attempt<'a> {
+/// An attempt on its way; once it is over it says what was noted in it.
+pub(crate) struct Running<'a> {
     chain: Chain<'a>,
     own: InFlight,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> Running<'a> {
     /// Runs the rest of the chain for the request whose extensions live at this [`address`].
     pub(crate) fn new(map: usize, chain: Chain<'a>) -> Self {
         Self {
@@ -70,7 +75,7 @@ impl<'a> Attempt<'a> {
     }
 }
 
-impl Future for Attempt<'_> {
+impl Future for Running<'_> {
     type Output = Result<Response>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -105,7 +110,7 @@ fn exchange(next: InFlight) -> InFlight {
         .unwrap_or(next)
 }
 
-/// The address by which an [`Attempt`] and [`carries`] know a map.
+/// The address by which a [`Running`] attempt and [`carries`] know a map.
 pub(crate) fn address(extensions: &Extensions) -> usize {
     std::ptr::from_ref(extensions) as usize
 }
@@ -137,17 +142,34 @@ impl MaybeProcessed {
 /// sent it on, or another client, on its way to an error, sent what a middleware further in had
 /// handed to it.
 pub(crate) fn note_processed() {
-    note(Notes::PROCESSED);
+    note(|notes| notes.max(Notes::PROCESSED));
+}
+
+/// Notes that the attempt around this was answered with a redirect, which if it is followed has
+/// another request sent (`replaces`) or the same one elsewhere.
+pub(crate) fn note_redirect(replaces: bool) {
+    note(|notes| {
+        if notes >= Notes::SENT_ON {
+            // That there is another redirect shows that the one before was followed.
+            Notes::REPLACED
+        } else if replaces {
+            Notes::SENT_ON
+        } else {
+            Notes::PROCESSED
+        }
+    });
 }
 
 /// Notes that the attempt around this was answered, and that another request went in its place.
 pub(crate) fn note_replaced() {
-    note(Notes::PROCESSED | Notes::REPLACED);
+    note(|_| Notes::REPLACED);
 }
 
 /// Outside an attempt nobody asks for it.
-fn note(bits: usize) {
+fn note(change: impl FnOnce(Notes) -> Notes) {
     let _ = POLLED.try_with(|polled| {
-        polled.set(InFlight(polled.get().0 | bits));
+        let InFlight(word) = polled.get();
+        let notes = change(Notes(word & Notes::ALL));
+        polled.set(InFlight(word & !Notes::ALL | notes.0));
     });
 }

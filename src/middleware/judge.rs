@@ -10,7 +10,7 @@ use super::clock;
 use super::head::answered_at;
 use super::in_flight;
 use super::report::{AttemptRecord, AttemptResult};
-use crate::rule::{Attempt, AttemptOutcome, Decision, StopReason, WaitSource};
+use crate::rule::{Attempt, AttemptOutcome, StopReason, WaitSource};
 
 /// A wait that was decided.
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ impl<'a> Call<'a> {
     ) -> Result<Wait, StopReason> {
         let mut record = AttemptRecord::new(failed.result, failed.elapsed);
         let judged = self.decide(in_hand, failed, &mut record);
-        self.records.push(record);
+        self.record(record);
         if judged.is_err() && failed.replaced {
             // Its answer may be passed on as that of a send around this one.
             in_flight::note_replaced();
@@ -85,38 +85,23 @@ impl<'a> Call<'a> {
             ..Attempt::new(&self.method)
         };
         record.asked = rule.asked(&outcome, &facts);
-        match rule.decide(&outcome, &facts) {
-            Decision::Stop(reason @ (StopReason::Exhausted | StopReason::NotReplayable)) => {
-                Err(reason)
+        let decided = rule.wait_or_reason(&outcome, &facts, failed.replaced);
+        let vetoed = || failure.is_some_and(|failure| policy.refuses(&failure));
+        let (duration, source) = match decided {
+            Err(reason @ (StopReason::Exhausted | StopReason::NotReplayable)) => {
+                return Err(reason);
             }
-            _ if failure.is_some_and(|failure| policy.refuses(&failure)) => {
-                Err(StopReason::NotRetryable)
-            }
-            Decision::Stop(reason) => Err(reason),
-            Decision::Wait(_) if failed.replaced && !self.may_repeat() => {
-                Err(StopReason::MethodNotAllowed)
-            }
-            Decision::Wait(duration) => {
-                let Some(replay) = &self.replay else {
-                    return Err(StopReason::NotReplayable);
-                };
-                if self
-                    .budget
-                    .is_some_and(|budget| !budget.withdraw(replay.origin()))
-                {
-                    return Err(StopReason::Throttled);
-                }
-                let source = rule
-                    .planned_wait(&outcome, &facts)
-                    .map_or(WaitSource::Backoff, |(_, source)| source);
-                Ok(Wait { duration, source })
-            }
+            _ if vetoed() => return Err(StopReason::NotRetryable),
+            decided => decided?,
+        };
+        let replay = self.replay.as_ref().ok_or(StopReason::NotReplayable)?;
+        let granted = self
+            .budget
+            .is_none_or(|budget| budget.withdraw(replay.origin()));
+        if granted {
+            Ok(Wait { duration, source })
+        } else {
+            Err(StopReason::Throttled)
         }
-    }
-
-    /// Whether the request may be sent again although it was processed.
-    fn may_repeat(&self) -> bool {
-        let sent = &self.plan.policy.rule().sent_failures;
-        self.idempotent || sent.allows(&self.method, self.idempotent)
     }
 }

@@ -1,6 +1,7 @@
 //! The edge: turns what reqwest reports into facts, asks the rule, waits, sends again, reports.
 //!
-//! It holds no opinion about HTTP; the arrow to `rule` points one way.
+//! What to retry is for `rule` to say, and the arrow to it points one way. What must be known of
+//! HTTP beside that is in `classify`, `redirect`, `complete` and `drain`.
 
 mod body_source;
 mod budget;
@@ -51,7 +52,7 @@ use reqwest_middleware::{Middleware, Next, Result};
 
 use self::call::{Call, Verdict};
 use self::drain::Refused;
-use self::in_flight::Attempt;
+use self::in_flight::Running;
 use self::lent::Lent;
 use self::plan::Plan;
 use crate::rule::StopReason;
@@ -59,10 +60,14 @@ use crate::rule::StopReason;
 /// The retry middleware: a loop that does what a [`RetryRule`](crate::RetryRule) says.
 ///
 /// Each send is tried until there is an answer or the rule, a limit or the budget says stop. What
-/// comes back is what came in: the last response or the last error, unchanged. A second copy
-/// further in the same chain notices the first and passes requests through. Dropping the future
+/// comes back is what came in: the last response or the last error, unchanged. Dropping the future
 /// ends everything at once; nothing is spawned. Waits need a tokio runtime whose time driver is
 /// enabled, as reqwest's own timeouts do.
+///
+/// A second copy further in the same chain notices the first and passes requests through. It knows
+/// it by the `Extensions` of the request: a middleware in between that hands on a map of its own (a
+/// clone, say, to hedge with) hides the first copy, and then the attempts of both multiply. And a
+/// send of another client that is given this very map counts as the same chain, and is not retried.
 ///
 /// # Examples
 ///
@@ -131,7 +136,7 @@ impl Middleware for RetryMiddleware {
             }
             let (mut outcome, verdict) = {
                 let address = lent.address();
-                let mut running = Attempt::new(address, next.clone().run(request, lent.map()));
+                let mut running = Running::new(address, next.clone().run(request, lent.map()));
                 call.attempt(&mut running).await
             };
             if let Verdict::Answered = verdict {
@@ -184,7 +189,7 @@ async fn insist<'a>(
         lent.restore(call.retries);
         (outcome, verdict) = {
             let address = lent.address();
-            let mut running = Attempt::new(address, next.clone().run(request, lent.map()));
+            let mut running = Running::new(address, next.clone().run(request, lent.map()));
             call.attempt(&mut running).await
         };
     }

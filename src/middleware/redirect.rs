@@ -1,7 +1,10 @@
 //! Redirect tracking: what a connect error is worth once an answer has sent the request on.
 
 use http::StatusCode;
+use http::header::LOCATION;
 use reqwest::redirect::Policy;
+use reqwest::{Response, Url};
+use url::Position;
 
 use super::in_flight;
 
@@ -34,16 +37,37 @@ use super::in_flight;
 /// ```
 pub fn tracked_redirects(policy: Policy) -> Policy {
     Policy::custom(move |attempt| {
-        match attempt.status() {
-            // They have the same request sent once more, elsewhere (RFC 9110, 15.4.8 and 15.4.9).
-            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
-                in_flight::note_processed();
-            }
-            // After these a POST goes on as a GET.
-            _ => in_flight::note_replaced(),
+        if replaces(attempt.status()) && attempt.previous().last() == Some(attempt.url()) {
+            // Where this is followed, what comes back is from the same place.
+            in_flight::note_replaced();
+        } else {
+            in_flight::note_redirect(replaces(attempt.status()));
         }
         policy.redirect(attempt)
     })
+}
+
+/// Whether a redirect has another request sent: a POST goes on as a GET. The others have the same
+/// sent once more, elsewhere (RFC 9110, 15.4.8 and 15.4.9).
+fn replaces(status: StatusCode) -> bool {
+    !matches!(
+        status,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    )
+}
+
+/// Whether the one redirect that was met is the answer itself: it was not followed.
+pub(crate) fn is_unfollowed(response: &Response, asked: &Url) -> bool {
+    fn place(url: &Url) -> (&str, &str) {
+        // What else is in a URL is not sent.
+        (
+            url.scheme(),
+            &url[Position::BeforeHost..Position::AfterQuery],
+        )
+    }
+    matches!(response.status().as_u16(), 301..=303)
+        && response.headers().contains_key(LOCATION)
+        && place(response.url()) == place(asked)
 }
 
 /// A fresh [`reqwest::ClientBuilder`] for use with this crate: reqwest's default redirect policy,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::Method;
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use reqwest::{Body, Request};
+use reqwest::{Body, Request, Url};
 
 use super::body_source::{BodySource, BoxError};
 use super::origin::Origin;
@@ -77,6 +77,11 @@ impl Replay {
         self.head.origin()
     }
 
+    /// The URL; `None` where it cannot be had again, and so cannot the request.
+    pub(crate) fn url(&self) -> Option<Url> {
+        self.head.url()
+    }
+
     /// Whether the request can be sent again. A body that comes back by itself is back by now or
     /// never, and is kept only after a failure that proves that nothing was processed.
     pub(crate) fn is_ready(&self, unsent: bool) -> bool {
@@ -88,7 +93,7 @@ impl Replay {
             }
             _ => true,
         };
-        body_is_there && self.head.url().is_some()
+        body_is_there && self.url().is_some()
     }
 
     /// The request of the next attempt, whose method is that of the first.

@@ -27,8 +27,8 @@ pub struct Attempt<'a> {
     pub method: &'a Method,
     /// How many retries were already made: 0 when the first attempt fails.
     pub attempt: u32,
-    /// A sample of `[0, 1)` for the jitter and the spread; what is outside counts as the nearest
-    /// that is inside, what is not a number as 0.
+    /// A sample of `[0, 1)` for jitter and spread. Values outside count as the nearest inside; NaN
+    /// counts as 0.
     pub random: f64,
     /// The time of day, without which a date or another moment in a header means nothing.
     pub now: Option<SystemTime>,
@@ -36,11 +36,11 @@ pub struct Attempt<'a> {
     pub elapsed: Duration,
     /// How much time is left to the send, where something bounds it.
     pub remaining: Option<Duration>,
-    /// What the caller itself found out that the server asks for; it goes before the headers, and
-    /// counts for failures too.
+    /// A wait that the caller knows the server asks for. It takes precedence over the headers, and
+    /// applies to failures too.
     pub server_delay: Option<Duration>,
-    /// The methods for which the caller's own test of the response held, where one did: what is
-    /// to be retried although its status is in no [`StatusRule`](crate::StatusRule).
+    /// Where the caller's own test of the response held, the methods for which it did: such a
+    /// response is retried although no [`StatusRule`](crate::StatusRule) contains its status.
     pub condition: Option<&'a Methods>,
     /// Whether the request may be sent twice without doing more than once (RFC 9110, 9.2.2).
     ///

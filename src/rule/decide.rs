@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
 
-use super::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
+use super::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError, WaitSource};
 
 /// What to do about a failed attempt: send again after a wait, or stop and say why.
 ///
@@ -39,7 +39,7 @@ impl RetryRule {
     /// 2. A request that cannot be sent again: `NotReplayable`.
     /// 3. A response of status 400 or above whose [`override_header`](RetryRule::override_header)
     ///    says `false`: `ServerSaidNo`. One that says `true` is retried whatever its method, and
-    ///    step 4 is left out; what says anything else, says nothing.
+    ///    step 4 is left out. Any other value is ignored, and the first value counts.
     /// 4. An outcome that the rule retries for no method: `NotRetryable`; for others than this
     ///    one: `MethodNotAllowed`.
     ///    - A response is retried for the methods of the first of
@@ -86,17 +86,24 @@ impl RetryRule {
     /// assert_eq!(rule.decide(&closed, &post), Decision::Stop(StopReason::MethodNotAllowed));
     /// ```
     pub fn decide(&self, outcome: &AttemptOutcome<'_>, attempt: &Attempt<'_>) -> Decision {
-        match self.wait_or_reason(outcome, attempt) {
-            Ok(wait) => Decision::Wait(wait),
+        match self.wait_or_reason(outcome, attempt, false) {
+            Ok((wait, _)) => Decision::Wait(wait),
             Err(reason) => Decision::Stop(reason),
         }
     }
 
-    fn wait_or_reason(
+    /// What [`decide`](Self::decide) says, and where the wait comes from.
+    ///
+    /// Where the request was answered and another went in its place (`replaced`: a POST after a
+    /// 303), the outcome is that other's, and what the request itself did is done: then it also
+    /// takes a method that may be repeated.
+    #[inline]
+    pub(crate) fn wait_or_reason(
         &self,
         outcome: &AttemptOutcome<'_>,
         attempt: &Attempt<'_>,
-    ) -> Result<Duration, StopReason> {
+        replaced: bool,
+    ) -> Result<(Duration, WaitSource), StopReason> {
         // 1.
         if attempt.attempt >= self.max_retries {
             return Err(StopReason::Exhausted);
@@ -116,11 +123,22 @@ impl RetryRule {
             // 4.
             None => self.check_retryable(outcome, attempt)?,
         }
+        if replaced && !self.may_repeat(attempt) {
+            return Err(StopReason::MethodNotAllowed);
+        }
         // 5.
-        let (wait, _) = self.planned_wait(outcome, attempt)?;
+        let (wait, source) = self.planned_wait(outcome, attempt)?;
         // 6.
         self.limits.check(wait, attempt)?;
-        Ok(wait)
+        Ok((wait, source))
+    }
+
+    /// Whether the request may be sent again although it was processed.
+    fn may_repeat(&self, attempt: &Attempt<'_>) -> bool {
+        attempt.idempotent
+            || self
+                .sent_failures
+                .allows(attempt.method, attempt.idempotent)
     }
 
     #[inline]
@@ -142,8 +160,7 @@ impl RetryRule {
         }
     }
 
-    /// The methods for which `failure` is retried: the one place that asks whether the request
-    /// may have been processed.
+    /// The methods for which `failure` is retried.
     #[inline]
     fn failure_methods(&self, failure: TransportError) -> Option<&Methods> {
         match failure {
@@ -278,6 +295,54 @@ mod tests {
             Some(&Methods::Any)
         );
         assert_eq!(rule.status_methods(StatusCode::NOT_FOUND), None);
+    }
+
+    #[test]
+    fn what_another_request_replaced_takes_a_method_that_may_be_repeated() {
+        let name = HeaderName::from_static("x-should-retry");
+        let yes = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static("true"))]);
+        let hour = Some(Duration::from_secs(3600));
+        let rule = RetryRule {
+            max_retries: 1,
+            statuses: vec![StatusRule {
+                statuses: vec![StatusMatch::Code(503)],
+                methods: Methods::Any,
+            }],
+            override_header: Some(name),
+            retry_after: RetryRule::transient().retry_after,
+            ..RetryRule::never()
+        };
+        let reason = |rule: &RetryRule, status: u16, headers: &HeaderMap, attempt: &Attempt<'_>| {
+            let status = StatusCode::from_u16(status).unwrap();
+            let outcome = AttemptOutcome::Response { status, headers };
+            rule.wait_or_reason(&outcome, attempt, true).err()
+        };
+        let (post, nothing) = (Attempt::new(&Method::POST), HeaderMap::new());
+        let not_allowed = Some(StopReason::MethodNotAllowed);
+        assert_eq!(reason(&rule, 503, &nothing, &post), not_allowed);
+        assert_eq!(reason(&rule, 400, &yes, &post), not_allowed);
+        // What would not be retried anyway is told as ever, and a limit only of what would be.
+        let retried = Attempt { attempt: 1, ..post };
+        let exhausted = Some(StopReason::Exhausted);
+        assert_eq!(reason(&rule, 503, &nothing, &retried), exhausted);
+        let not_retryable = Some(StopReason::NotRetryable);
+        assert_eq!(reason(&rule, 404, &nothing, &post), not_retryable);
+        let server_delay = hour;
+        let late = Attempt {
+            server_delay,
+            ..post
+        };
+        assert_eq!(reason(&rule, 503, &nothing, &late), not_allowed);
+
+        let idempotent = true;
+        let safe = Attempt { idempotent, ..post };
+        assert_eq!(reason(&rule, 503, &nothing, &safe), None);
+        let sent_failures = Methods::Listed(vec![Method::POST]);
+        let repeating = RetryRule {
+            sent_failures,
+            ..rule
+        };
+        assert_eq!(reason(&repeating, 503, &nothing, &post), None);
     }
 
     #[test]
