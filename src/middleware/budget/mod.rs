@@ -61,15 +61,16 @@ mod terms;
 ///
 /// # What is remembered
 ///
-/// Clones share one memory, and so do the policies and clients that hold them. An origin that was
-/// left alone for two windows is forgotten, which loses next to nothing: by then, all that it paid
-/// and took would be forgotten anyway. No more than 1024 origins are remembered, of about 1.7 KB
-/// each; where more than that are in use, those that were left alone the longest are forgotten
-/// early, and start over with a full reserve when they are seen again.
+/// Clones share one memory, and so do the policies and clients that hold them. An origin is
+/// forgotten once two windows have passed in which no retry was asked for and no answer completed a
+/// payment, which loses next to nothing: by then, all that it paid and took would be forgotten
+/// anyway. No more than 1024 origins are remembered, of about 1.7 KB each; where more than that are
+/// in use, those that were left alone the longest are forgotten early, and start over with a full
+/// reserve when they are seen again.
 ///
 /// Answers that have not earned a whole retry yet are counted by each thread for itself (beyond
 /// eight, some threads share a count) and put together when a retry is asked for. These, less than
-/// one retry a count, have no age: they wait as long as the origin is remembered.
+/// one retry a count, have no age: they wait as long as the origin is remembered, and go with it.
 ///
 /// # Examples
 ///
