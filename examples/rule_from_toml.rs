@@ -38,6 +38,7 @@ fn main() -> anyhow::Result<()> {
     for file in [
         "max_retries = \"three\"",
         "sent_failures = \"sometimes\"",
+        "sent_failures = [\"get\", \"any\"]",
         "statuses = [{ statuses = [429, \"50x\"], methods = \"any\" }]",
         "retry_after.cap = { stop_above = 60 }",
         "backoff.base_ms = -1",

@@ -235,6 +235,14 @@ fn methods_are_a_word_or_a_list() {
     );
     let purge = Method::from_bytes(b"PURGE").unwrap();
     good(json!(["PURGE"]), Methods::Listed(vec![purge]));
+    let purge = Method::from_bytes(b"purge").unwrap();
+    good(
+        json!({ "sent_failures": ["purge"] }),
+        RetryRule {
+            sent_failures: Methods::Listed(vec![purge]),
+            ..RetryRule::never()
+        },
+    );
 }
 
 #[test]
@@ -496,6 +504,13 @@ fn methods_that_are_none() {
         "sent_failures = [1]",
         "invalid type: integer `1`, expected `sent_failures[0]` to be a method such as \"GET\"",
     );
+    bad(
+        "sent_failures = ['any']
+         statuses = [{ statuses = [429], methods = ['GET', 'Post'] }]",
+        "invalid retry rule: `statuses[0].methods[1]` is \"Post\", \
+         expected \"POST\": methods are case-sensitive; \
+         `sent_failures[0]` is \"any\", expected a method, or \"any\" in place of the list",
+    );
     bad_json_of::<Methods>(
         "3",
         "invalid type: integer `3`, expected \"never\", \"idempotent\", \"any\" \
@@ -726,7 +741,9 @@ fn durations() -> impl Strategy<Value = Duration> {
 }
 
 fn methods() -> impl Strategy<Value = Methods> {
-    let method = "[A-Za-z]{1,20}".prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap());
+    // None of these is a word or a standard method in another case.
+    let method = "GET|PATCH|x[A-Za-z]{0,20}";
+    let method = method.prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap());
     prop_oneof![
         Just(Methods::Never),
         Just(Methods::Idempotent),

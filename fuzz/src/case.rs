@@ -280,8 +280,19 @@ fn methods(u: &mut Unstructured<'_>) -> Result<Methods> {
     Ok(match u.int_in_range(0..=3)? {
         0 => Methods::Never,
         1 => Methods::Idempotent,
-        2 => Methods::Listed(list(u, method)?),
+        2 => Methods::Listed(list(u, listed)?),
         _ => Methods::Any,
+    })
+}
+
+/// Any method, and what looks like another or like none.
+fn listed(u: &mut Unstructured<'_>) -> Result<Method> {
+    Ok(match u.int_in_range(0..=9)? {
+        0 => {
+            let name = u.choose(&["get", "Patch", "any", "Never", "purge"])?;
+            Method::from_bytes(name.as_bytes()).unwrap()
+        }
+        _ => method(u)?,
     })
 }
 

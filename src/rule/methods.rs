@@ -24,7 +24,8 @@ pub enum Methods {
     /// in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these are
     /// GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2).
     Idempotent,
-    /// These methods and no others, whether idempotent or not. Case counts (RFC 9110, 9.1).
+    /// These methods and no others, whether idempotent or not. They are case-sensitive (RFC 9110,
+    /// 9.1): `get` is not `GET`, and [`RetryRule::validate`](crate::RetryRule::validate) says so.
     Listed(Vec<Method>),
     /// Every method: for what says that the request was not acted on, such as a status 429.
     Any,

@@ -1,8 +1,11 @@
+use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
+use http::Method;
+
 use super::millis::whole_ms;
-use super::{Backoff, Limits, RetryRule, StatusMatch};
+use super::{Backoff, Limits, Methods, RetryRule, StatusMatch};
 
 /// What is wrong with a [`RetryRule`], every fault of it.
 ///
@@ -79,7 +82,7 @@ impl Error for InvalidRule {}
 pub struct RuleFault {
     field: String,
     found: String,
-    expected: &'static str,
+    expected: Cow<'static, str>,
 }
 
 impl RuleFault {
@@ -95,7 +98,7 @@ impl RuleFault {
 
     /// What the field should hold.
     pub fn expected(&self) -> &str {
-        self.expected
+        &self.expected
     }
 }
 
@@ -119,8 +122,11 @@ impl RetryRule {
     ///
     /// - a status outside 100 to 999, alone or at either end of a range;
     /// - a range whose first status is above its last;
-    /// - retries with a backoff of which one of `base` and `max` is zero and the other is not: it
-    ///   would never wait;
+    /// - in a list of methods, one of the words `never`, `idempotent` and `any`, which stand in place
+    ///   of the whole list, or a standard method in another case, such as `get`: methods are
+    ///   case-sensitive (RFC 9110, 9.1), so neither would ever match;
+    /// - where there are retries, a backoff of whose `base` and `max` exactly one is zero: it would
+    ///   never wait;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -148,7 +154,13 @@ impl RetryRule {
                     &mut faults,
                 );
             }
+            check_methods(
+                &rule.methods,
+                &format!("statuses[{at}].methods"),
+                &mut faults,
+            );
         }
+        check_methods(&self.sent_failures, "sent_failures", &mut faults);
         if self.max_retries > 0 {
             check_backoff(&self.backoff, &mut faults);
         }
@@ -166,11 +178,11 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
         StatusMatch::Code(code) => (code, code, code.to_string()),
         StatusMatch::Range(first, last) => (first, last, format!("{first}-{last}")),
     };
-    let mut fault = |expected| {
+    let mut fault = |expected: &'static str| {
         faults.push(RuleFault {
             field: field.to_owned(),
             found: found.clone(),
-            expected,
+            expected: expected.into(),
         });
     };
     let statuses = 100..=999;
@@ -179,6 +191,48 @@ fn check_status(status: &StatusMatch, field: &str, faults: &mut Vec<RuleFault>) 
     }
     if first > last {
         fault("the lower status first");
+    }
+}
+
+/// What stands in place of a list of methods, and is no method in it.
+const WORDS: [&str; 3] = ["never", "idempotent", "any"];
+
+/// The methods of RFC 9110, 9.3, and of RFC 5789.
+const STANDARD: [Method; 9] = [
+    Method::GET,
+    Method::HEAD,
+    Method::POST,
+    Method::PUT,
+    Method::DELETE,
+    Method::CONNECT,
+    Method::OPTIONS,
+    Method::TRACE,
+    Method::PATCH,
+];
+
+/// Any name is a method, so what was meant otherwise would only never match.
+fn check_methods(methods: &Methods, field: &str, faults: &mut Vec<RuleFault>) {
+    let Methods::Listed(listed) = methods else {
+        return;
+    };
+    for (index, method) in listed.iter().enumerate() {
+        let name = method.as_str();
+        let word = WORDS.iter().find(|word| name.eq_ignore_ascii_case(word));
+        let meant = STANDARD
+            .iter()
+            .find(|meant| name.eq_ignore_ascii_case(meant.as_str()));
+        let expected = match (word, meant) {
+            (Some(word), _) => format!("a method, or {word:?} in place of the list"),
+            (None, Some(meant)) if meant != method => {
+                format!("{:?}: methods are case-sensitive", meant.as_str())
+            }
+            _ => continue,
+        };
+        faults.push(RuleFault {
+            field: format!("{field}[{index}]"),
+            found: format!("{name:?}"),
+            expected: expected.into(),
+        });
     }
 }
 
@@ -197,7 +251,7 @@ fn check_backoff(backoff: &Backoff, faults: &mut Vec<RuleFault>) {
     faults.push(RuleFault {
         field: field.to_owned(),
         found: "0".to_owned(),
-        expected,
+        expected: expected.into(),
     });
 }
 
@@ -205,12 +259,12 @@ fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
     let Some(hard) = limits.hard_elapsed.map(whole_ms) else {
         return;
     };
-    let mut fault = |expected| {
+    let mut fault = |expected: &'static str| {
         let field = "limits.hard_elapsed_ms".to_owned();
         faults.push(RuleFault {
             field,
             found: hard.to_string(),
-            expected,
+            expected: expected.into(),
         });
     };
     if hard == 0 {
@@ -229,7 +283,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rule::{Methods, StatusRule};
+    use crate::rule::StatusRule;
 
     /// The rule's faults, each as it is shown.
     #[track_caller]
@@ -311,6 +365,72 @@ mod tests {
         let backwards = "`statuses[0].statuses[0]` is 500-499, expected the lower status first";
         faults(&status(StatusMatch::Range(500, 499)), &[backwards]);
         faults(&status(StatusMatch::Range(500, 500)), &[]);
+    }
+
+    fn listed(names: &[&str]) -> Methods {
+        let method = |name: &&str| Method::from_bytes(name.as_bytes()).unwrap();
+        Methods::Listed(names.iter().map(method).collect())
+    }
+
+    #[test]
+    fn the_word_for_a_list_does_not_stand_in_it() {
+        for word in ["never", "idempotent", "any"] {
+            let sent_failures = listed(&["GET", word]);
+            let expected = format!(
+                "`sent_failures[1]` is {word:?}, \
+                 expected a method, or {word:?} in place of the list"
+            );
+            faults(
+                &RetryRule {
+                    sent_failures,
+                    ..RetryRule::never()
+                },
+                &[&expected],
+            );
+        }
+        let statuses = vec![
+            StatusRule {
+                statuses: vec![],
+                methods: Methods::Any,
+            },
+            StatusRule {
+                statuses: vec![StatusMatch::Code(42)],
+                methods: listed(&["ANY"]),
+            },
+        ];
+        faults(
+            &RetryRule {
+                statuses,
+                ..RetryRule::never()
+            },
+            &[
+                "`statuses[1].statuses[0]` is 42, expected statuses from 100 to 999",
+                "`statuses[1].methods[0]` is \"ANY\", \
+                 expected a method, or \"any\" in place of the list",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_standard_method_is_in_capitals_and_another_as_it_is() {
+        let rule = |names: &[&str]| RetryRule {
+            sent_failures: listed(names),
+            ..RetryRule::never()
+        };
+        for meant in STANDARD {
+            let meant = meant.as_str();
+            let (lower, all_but_one) = (meant.to_lowercase(), meant.replacen('T', "t", 1));
+            faults(&rule(&[meant]), &[]);
+            for name in [lower, all_but_one].iter().filter(|name| *name != meant) {
+                let fault = format!(
+                    "`sent_failures[0]` is {name:?}, \
+                     expected {meant:?}: methods are case-sensitive"
+                );
+                faults(&rule(&[name]), &[&fault]);
+            }
+        }
+        faults(&rule(&["purge", "Purge", "PURGE", "gets", "anyway"]), &[]);
+        faults(&rule(&[]), &[]);
     }
 
     #[test]

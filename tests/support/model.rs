@@ -125,6 +125,13 @@ pub fn is_valid(rule: &RetryRule) -> bool {
         StatusMatch::Code(code) => a_status(code),
         StatusMatch::Range(first, last) => a_status(first) && a_status(last) && first <= last,
     });
+    let each = rule.statuses.iter().map(|each| &each.methods);
+    let methods_are = each
+        .chain([&rule.sent_failures])
+        .all(|methods| match methods {
+            Methods::Listed(listed) => listed.iter().all(|each| is_meant(each.as_str())),
+            _ => true,
+        });
     let (base, max) = (ms(rule.backoff.base), ms(rule.backoff.max));
     let waits_or_not = rule.max_retries == 0 || (base == 0) == (max == 0);
     let soft = rule.limits.soft_elapsed.map_or(0, ms);
@@ -132,7 +139,17 @@ pub fn is_valid(rule: &RetryRule) -> bool {
         None => true,
         Some(hard) => hard > 0 && hard >= soft,
     };
-    statuses_are && waits_or_not && limits_are
+    statuses_are && methods_are && waits_or_not && limits_are
+}
+
+/// Whether a name in a list can be meant as the method that it is.
+fn is_meant(name: &str) -> bool {
+    match name.to_ascii_uppercase().as_str() {
+        "NEVER" | "IDEMPOTENT" | "ANY" => false,
+        standard @ ("GET" | "HEAD" | "POST" | "PUT" | "DELETE" | "CONNECT" | "OPTIONS"
+        | "TRACE" | "PATCH") => name == standard,
+        _ => true,
+    }
 }
 
 /// What stands in the override header, in lower case and without what is around it.
