@@ -4,9 +4,9 @@ use super::millis::{per_mille, sample, whole_ms};
 use super::power::scaled;
 
 /// How long to wait before a retry when the server asks for nothing: a delay that grows from
-/// retry to retry, up to a maximum, and that chance may change.
+/// retry to retry, up to a maximum, and that jitter may change.
 ///
-/// Times count in whole milliseconds; what is below is dropped.
+/// Times count in whole milliseconds; fractions of one are dropped.
 ///
 /// # Defaults
 ///
@@ -31,14 +31,14 @@ use super::power::scaled;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
-    /// The delay before the first retry, before jitter. Zero means that no delay ever grows.
+    /// The delay before the first retry, before jitter. Zero makes every delay zero.
     pub base: Duration,
-    /// The longest delay, with jitter. Zero means no delay at all.
+    /// The longest delay, jitter included. Zero makes every delay zero.
     pub max: Duration,
     /// The factor from one delay to the next, per mille: 2000 doubles, 1500 adds a half, 1000
     /// keeps it as it is.
     pub growth: u32,
-    /// What chance does to the delay.
+    /// How the delay is varied at random.
     pub jitter: Jitter,
 }
 
@@ -53,7 +53,7 @@ impl Default for Backoff {
     }
 }
 
-/// What chance does to a [`Backoff`]'s delay, so that clients that failed together do not come
+/// How a [`Backoff`]'s delay is varied at random, so that clients that failed together do not come
 /// back together.
 ///
 /// The default is [`Jitter::NoJitter`].
@@ -77,7 +77,7 @@ pub enum Jitter {
     /// The delay stays as it is.
     #[default]
     NoJitter,
-    /// Anything in `[0, delay)`: what spreads a crowd best, and may well be no wait at all.
+    /// Anything in `[0, delay)`: spreads a crowd best, and may be hardly any wait at all.
     Full,
     /// Anything in `[lo, hi)` per mille of the delay, never above the backoff's maximum.
     Proportional {
@@ -93,8 +93,8 @@ impl Backoff {
     /// of `[0, 1)`.
     ///
     /// The delay is `base * (growth / 1000)^attempt` up to `max`, then the jitter, then `max`
-    /// again. Any `attempt` and any field values give an answer: what is too large is `max`, a
-    /// `random` below 0 or not a number counts as 0, one of 1 or more as just below 1.
+    /// again. Any `attempt` and any field values give an answer: what is too large becomes `max`, a
+    /// `random` that is below 0 or not a number counts as 0, one of 1 or more as just below 1.
     ///
     /// # Examples
     ///

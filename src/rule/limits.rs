@@ -46,12 +46,12 @@ use super::{Attempt, StopReason};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Limits {
-    /// Once more than this time has passed no retry is made, except as `min_retries` says.
+    /// Once more than this time has passed, no retry is made beyond the first `min_retries`.
     pub soft_elapsed: Option<Duration>,
-    /// So many retries are made even after the soft limit. It lifts neither the hard limit nor
-    /// [`RetryRule::max_retries`](crate::RetryRule::max_retries).
+    /// This many retries may be made even after the soft limit. They lift neither the hard limit
+    /// nor [`RetryRule::max_retries`](crate::RetryRule::max_retries).
     pub min_retries: u32,
-    /// No retry starts when this time has passed, or would have passed after its wait.
+    /// No retry starts once this time has passed, or if it would have passed after the wait.
     pub hard_elapsed: Option<Duration>,
 }
 

@@ -20,9 +20,9 @@ pub enum Methods {
     /// No method: what falls under it is not retryable.
     #[default]
     Never,
-    /// Every request that may be sent twice without doing more than once, as the caller states
-    /// in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these are
-    /// GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2).
+    /// Every request for which sending it twice does no more than sending it once, as the caller
+    /// states in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these
+    /// are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2).
     Idempotent,
     /// These methods and no others, whether idempotent or not. They are case-sensitive (RFC 9110,
     /// 9.1): `get` is not `GET`, and [`RetryRule::validate`](crate::RetryRule::validate) says so.

@@ -47,22 +47,22 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// A rule is written as its difference from one of two others, [`never`](RetryRule::never) and
 /// [`transient`](RetryRule::transient): `RetryRule { max_retries: 5, ..RetryRule::transient() }`.
 /// The `..` is the supported form; a rule that lists every field breaks when one is added. So does
-/// a `match` when one of the enums in it gets a variant: they are closed, so that who shows or
-/// stores rules is told of what is new.
+/// a `match` when one of the enums in a rule gets a variant: they are closed on purpose, so that
+/// code which shows or stores rules is told what is new.
 ///
-/// Durations count in whole milliseconds; what is below is dropped. Any field values make a rule
-/// that gives answers, and [`validate`](RetryRule::validate) names what cannot be meant.
+/// Durations count in whole milliseconds; fractions of one are dropped. A rule gives answers
+/// whatever its field values are, and [`validate`](RetryRule::validate) names what cannot be meant.
 ///
 /// # Choosing a rule
 ///
 /// Start from `transient` and write what differs; `never` is the empty base.
 ///
-/// 1. Never wait without jitter ([`Backoff::jitter`]) or spread ([`RetryAfter::spread`]): the same
-///    wait for all keeps together those who failed together.
+/// 1. Always add jitter ([`Backoff::jitter`]) or spread ([`RetryAfter::spread`]): if all wait
+///    equally long, clients that failed together come back together.
 /// 2. Let [`Backoff::max`] grow with the number of clients: while a service is down, its load is
 ///    their number divided by their mean wait.
-/// 3. Keep the [`RetryBudget`](crate::RetryBudget), unless nobody can do without the answer;
-///    without one, wait long, with jitter and a hard limit.
+/// 3. Keep the [`RetryBudget`](crate::RetryBudget), unless the request has to succeed in the end.
+///    Without one, wait long, with jitter and a hard limit.
 ///
 /// The guide [choosing a rule](crate::guide::choosing_a_rule) has the rest, question by question.
 ///
@@ -75,8 +75,8 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// With the feature `serde` a rule can be written in TOML, JSON or any other format that says
 /// what its values are. A field that is left out is as in `never`, one that is unknown is an
 /// error, and so is a rule that [`validate`](RetryRule::validate) finds fault with. Durations are
-/// whole milliseconds in fields that end in `_ms`; a longer one than `u64::MAX` of them is
-/// written as that.
+/// whole milliseconds in fields that end in `_ms`; one that is longer than `u64::MAX` of them is
+/// written as `u64::MAX`.
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -89,7 +89,7 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 ///         { statuses = [429], methods = "any" },
 ///         { statuses = ["502-504", "6xx"], methods = ["GET", "PUT"] },
 ///     ]
-///     sent_failures = "idempotent"            # or "never", "any", a list
+///     sent_failures = "idempotent"            # or "never", "any", a list as above
 ///     unsent_failures = true
 ///     timeouts = true
 ///     override_header = "x-should-retry"
@@ -151,18 +151,17 @@ pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryRule {
-    /// How many retries are made at most; the first attempt is none.
+    /// The most retries that are made; the first attempt is not counted.
     pub max_retries: u32,
-    /// The statuses of which a response is retried, and for which methods. The first rule that
+    /// The statuses for which a response is retried, each with its methods. The first entry that
     /// contains a status decides about it.
     pub statuses: Vec<StatusRule>,
-    /// The methods for which a failure is retried that leaves open whether the request was
-    /// processed: a connection that closed, a timeout. [`Methods::Any`] sends twice what may have
-    /// been done once.
+    /// The methods for which a failure is retried where the request may have been processed: after
+    /// a connection that closed, or a timeout. [`Methods::Any`] may repeat what was already done.
     pub sent_failures: Methods,
     /// Whether a failure that proves that the request was not processed
     /// ([`TransportError::is_unsent`]) is retried whatever the method. Without it such a failure
-    /// is like any other, and falls under `sent_failures`.
+    /// is treated like any other, by `sent_failures`.
     ///
     /// With a client that does not track redirects the proof has a hole. reqwest follows
     /// redirects by itself and reports a connect error on a later hop exactly as one on the
@@ -177,14 +176,14 @@ pub struct RetryRule {
     /// A later `.redirect(policy)` or `.retry(..)` on that builder undoes this: write
     /// `.redirect(tracked_redirects(policy))`, and no `.retry`.
     pub unsent_failures: bool,
-    /// Whether a timeout may be retried; where it is not set, none is, not even one that proves
-    /// the request unsent ([`TransportError::ConnectTimeout`]).
+    /// Whether a timeout may be retried. If not, none is, not even one that proves the request
+    /// unsent ([`TransportError::ConnectTimeout`]).
     pub timeouts: bool,
     /// A header in which the service says whether to retry, in responses of status 400 or above:
     /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space
-    /// do not count, any other value means nothing.
+    /// are ignored; any other value has no effect.
     pub override_header: Option<HeaderName>,
-    /// What is made of the wait that the server asks for.
+    /// How the wait that the server asks for is treated.
     pub retry_after: RetryAfter,
     /// The wait where the server asks for none.
     pub backoff: Backoff,
@@ -197,8 +196,8 @@ impl RetryRule {
     ///
     /// # Defaults
     ///
-    /// No retries, no statuses, no failures, timeouts on (they count once failures do), no
-    /// override header, no `Retry-After`, a backoff of zero that doubles, no limits.
+    /// No retries, no statuses, no failures, `timeouts` on (it matters only where failures are
+    /// retried), no override header, no `Retry-After`, a backoff of zero that doubles, no limits.
     ///
     /// # Examples
     ///
@@ -223,7 +222,7 @@ impl RetryRule {
         }
     }
 
-    /// The rule for what usually passes by itself.
+    /// The rule for failures that usually pass by themselves.
     ///
     /// # Defaults
     ///
@@ -234,8 +233,8 @@ impl RetryRule {
     /// - `retry-after-ms` and `Retry-After` up to 60 s; the send stops where they ask for more;
     /// - no override header, no limits.
     ///
-    /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that a server tells
-    /// the same moment come back at the same moment: for a crowd, set [`RetryAfter::spread`].
+    /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that are told to come
+    /// back at the same moment do: for a crowd, set [`RetryAfter::spread`].
     ///
     /// # Examples
     ///

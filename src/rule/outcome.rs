@@ -5,6 +5,8 @@ use http::{HeaderMap, StatusCode};
 
 /// What one attempt came to: a response, or a failure that kept one away.
 ///
+/// There is no third, so this enum is closed.
+///
 /// # Examples
 ///
 /// ```
@@ -38,9 +40,9 @@ pub enum AttemptOutcome<'a> {
 
 /// Why an attempt brought no response, told apart by what it proves.
 ///
-/// What counts is whether the request may have been processed: what [`is_unsent`] was not, and
-/// may be sent again whatever its method; the rest only where sending twice does no harm (RFC
-/// 9110, 9.2.2).
+/// What counts is whether the request may have been processed. One for which [`is_unsent`] holds
+/// proves that it was not, so the request may be sent again whatever its method; after any other,
+/// only where sending it twice does no harm (RFC 9110, 9.2.2).
 ///
 /// [`is_unsent`]: TransportError::is_unsent
 ///
@@ -50,7 +52,7 @@ pub enum AttemptOutcome<'a> {
 /// use reqwest_retry_rules::TransportError;
 ///
 /// assert!(TransportError::ConnectTimeout.is_unsent());
-/// assert!(!TransportError::Timeout.is_unsent()); // the server may be at work still
+/// assert!(!TransportError::Timeout.is_unsent()); // the server may still be working on it
 /// assert_eq!(TransportError::Dns.to_string(), "the host name could not be resolved");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,9 +60,9 @@ pub enum AttemptOutcome<'a> {
 pub enum TransportError {
     /// The host name could not be resolved. Unsent.
     Dns,
-    /// No connection came about. Unsent.
+    /// No connection could be made. Unsent.
     Connect,
-    /// No connection came about in time. Unsent, and a timeout.
+    /// No connection could be made in time. Unsent, and a timeout.
     ConnectTimeout,
     /// The TLS handshake broke off in a way that may pass. Unsent.
     Tls,
@@ -72,8 +74,9 @@ pub enum TransportError {
     /// The server says that it did not process the request (HTTP/2: REFUSED_STREAM; RFC 9113, 8.7),
     /// or the connection was gone before a byte was written. Unsent.
     NotProcessed,
-    /// What would be unsent, after a redirect was followed: the first request was answered, so it
-    /// was processed.
+    /// A failure that would prove the request unsent, had nothing been sent before it: but a
+    /// redirect was followed, so the first request was answered, or a middleware further in had
+    /// another client send something on the way.
     AfterRedirect,
     /// No response came in time. A timeout.
     Timeout,
@@ -81,9 +84,10 @@ pub enum TransportError {
     Closed,
     /// The response's body broke off.
     Body,
-    /// A certificate does not verify. It will not by the next attempt, so this is never retried.
+    /// A certificate does not verify. Another attempt would not change that, so it is never
+    /// retried.
     Certificate,
-    /// The peer speaks no valid HTTP or TLS. Never retried either.
+    /// The peer does not speak valid HTTP or TLS. Never retried either.
     Protocol,
 }
 
@@ -189,7 +193,7 @@ impl fmt::Display for TransportError {
             }
             TransportError::Proxy { status: None } => "the proxy refused the tunnel",
             TransportError::NotProcessed => "the server did not process the request",
-            TransportError::AfterRedirect => "no connection could be made after a redirect",
+            TransportError::AfterRedirect => "the request failed after it may have been processed",
             TransportError::Timeout => "no response came in time",
             TransportError::Closed => "the connection was closed before the response",
             TransportError::Body => "the response's body broke off",

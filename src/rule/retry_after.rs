@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderName};
 
 use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
 
-/// What is made of the wait that a server asks for, in `Retry-After` (RFC 9110, 10.2.3) or in a
+/// How the wait that a server asks for is treated, in `Retry-After` (RFC 9110, 10.2.3) or in a
 /// header of its own.
 ///
 /// A header counts by its first value, and one that cannot be read counts as absent; where
@@ -65,9 +65,9 @@ pub struct RetryAfter {
     pub zero_means_backoff: bool,
     /// How the server's wait meets the backoff.
     pub role: RetryAfterRole,
-    /// What chance adds to the server's wait, at most, per mille of it: 100 makes 10 s anything
-    /// in `[10 s, 11 s)`, so that clients that were told the same moment do not all come at once.
-    /// It comes on top of the cap.
+    /// The most that is added at random to the server's wait, per mille of it: 100 makes 10 s
+    /// anything in `[10 s, 11 s)`, so that clients that were told the same moment do not all come
+    /// back at once. It may exceed the cap.
     pub spread: u32,
 }
 

@@ -16,9 +16,9 @@ use super::{
 /// [`retries`](Schedule::retries). It knows the rule alone: a total timeout, a budget or a server
 /// that answers ends a send sooner.
 ///
-/// How long the attempts themselves will take, no rule knows. So a start is the sum of the waits
-/// before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) is told how
-/// long an attempt may take.
+/// A rule does not know how long the attempts themselves will take. So a start is the sum of the
+/// waits before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) is told
+/// how long an attempt may take.
 ///
 /// # Examples
 ///
@@ -60,8 +60,8 @@ pub struct Schedule {
     jitter: Jitter,
     pub(super) limits: Limits,
     pub(super) server: Option<ServerWait>,
-    /// So many retries are made before the backoff has got to where it stays: at most some 45 000,
-    /// for one that grows by a thousandth from 1 ms to as far as milliseconds count.
+    /// After this many retries the backoff no longer changes: at most some 45 000, for one that
+    /// grows by a thousandth from 1 ms to as far as milliseconds count.
     pub(super) growing: u32,
 }
 
@@ -74,14 +74,14 @@ pub(super) struct ServerWait {
 }
 
 impl RetryRule {
-    /// What the rule will do, retry by retry, to be looked at before it does.
+    /// What the rule will do, retry by retry, to be looked at before it runs.
     ///
-    /// Every rule has a schedule, one of `u32::MAX` retries too, and none takes long to make or to
+    /// Every rule has a schedule, even one of `u32::MAX` retries, and none takes long to make or to
     /// print.
     ///
     /// # Examples
     ///
-    /// Days of backoff that the limits cut down to ten minutes:
+    /// Days of backoff, cut down to ten minutes by a limit:
     ///
     /// ```
     /// use std::time::Duration;
@@ -129,7 +129,7 @@ impl Schedule {
     /// The retries in turn, as many as the rule has, whether or not the limits let them start.
     ///
     /// There may be `u32::MAX` of them. `nth` and `skip` cost little, and
-    /// [`most_retries`](Schedule::most_retries) says how many it is worth to look at.
+    /// [`most_retries`](Schedule::most_retries) says how many are worth looking at.
     ///
     /// # Examples
     ///
@@ -159,26 +159,25 @@ impl Schedule {
         }
     }
 
-    /// How many retries start if every wait is as long as it can be, were attempts to take no
-    /// time. Chance decides whether one after these does, where
-    /// [`most_retries`](Schedule::most_retries) are more.
+    /// How many retries start if every wait is as long as it can be and attempts take no time.
+    /// Where [`most_retries`](Schedule::most_retries) is more, chance decides about the rest.
     pub fn fewest_retries(&self) -> u32 {
         self.count_while(|retry| retry.stop_after_longest.is_none())
     }
 
-    /// How many retries start if every wait is as short as it can be, were attempts to take no
-    /// time: no send makes more, as long as the server asks for nothing.
+    /// How many retries start if every wait is as short as it can be and attempts take no time: no
+    /// send makes more, as long as the server asks for nothing.
     pub fn most_retries(&self) -> u32 {
         self.count_while(|retry| retry.stop_after_shortest.is_none())
     }
 
     /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
-    /// server asks for nothing. Where a rule reads `Retry-After` that is the lesser part: see
-    /// [`worst_case_asked`](Schedule::worst_case_asked).
+    /// server asks for nothing. Where the rule reads `Retry-After`, waits that the server asks for
+    /// are often longer: see [`worst_case_asked`](Schedule::worst_case_asked).
     ///
-    /// With a hard limit that is never more than the limit and one attempt's timeout. A part of a
-    /// millisecond in the timeout counts as a whole one; the answer is to the millisecond, as all
-    /// that a rule counts.
+    /// With a hard limit it is never more than that limit and one attempt's timeout. A fraction of
+    /// a millisecond in the timeout counts as a whole one. A rule counts the time that has passed
+    /// in whole milliseconds, so a send can take longer than this, by less than one millisecond.
     ///
     /// # Examples
     ///
@@ -200,7 +199,8 @@ impl Schedule {
 
     /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
     /// server asks each time for as long a wait as the rule accepts; `None` where nothing bounds
-    /// it, neither the cap nor the hard limit.
+    /// it, neither the cap nor the hard limit. As with [`worst_case`](Schedule::worst_case), a send
+    /// can take longer by less than one millisecond.
     ///
     /// # Examples
     ///

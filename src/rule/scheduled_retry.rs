@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use super::StopReason;
 
-/// One retry of a [`Schedule`](crate::Schedule), were everything before it to fail.
+/// One retry of a [`Schedule`](crate::Schedule), if everything before it fails.
 ///
-/// Intervals are in whole milliseconds and include both ends. Where chance decides, a wait stays
-/// just below the longer end.
+/// Intervals are in whole milliseconds and include both ends. A wait with jitter stays just below
+/// the longer end.
 ///
 /// # Examples
 ///

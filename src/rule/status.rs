@@ -5,7 +5,7 @@ use super::Methods;
 /// The methods for which a response with one of these statuses is retried.
 ///
 /// In [`RetryRule::statuses`](crate::RetryRule::statuses) the first rule that contains a status
-/// decides about it, so an exception stands before what it is an exception to.
+/// decides about it, so an exception comes before the rule that it is an exception to.
 ///
 /// # Examples
 ///
@@ -46,14 +46,14 @@ use super::Methods;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct StatusRule {
-    /// The statuses that it is about.
+    /// The statuses that this is about.
     pub statuses: Vec<StatusMatch>,
     /// The methods for which they are retried.
     pub methods: Methods,
 }
 
 impl StatusRule {
-    /// Whether it is about `status`.
+    /// Whether `status` is one of its statuses.
     ///
     /// # Examples
     ///
@@ -98,7 +98,7 @@ pub enum StatusMatch {
 }
 
 impl StatusMatch {
-    /// Whether `status` is the one, or in the range.
+    /// Whether `status` is this status, or in this range.
     ///
     /// # Examples
     ///

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 /// Why no retry is made.
 ///
-/// Where a wait was in question, the reason carries it, for whoever wants to come back later.
+/// A reason that is about a wait carries it, for callers who want to come back later.
 ///
 /// # Examples
 ///
@@ -17,9 +17,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {
-    /// As many retries were made as the rule has.
+    /// Every retry that the rule allows was made.
     Exhausted,
-    /// The request cannot be sent again: its body was a stream that is used up.
+    /// The request cannot be sent again: its body was a stream that is used up, or its
+    /// [`BodySource`](crate::BodySource) failed to make another.
     NotReplayable,
     /// The override header of the response says `false`.
     ServerSaidNo,
@@ -29,9 +30,9 @@ pub enum StopReason {
     MethodNotAllowed,
     /// The server asks for this wait, and the rule's cap is below it.
     RetryAfterTooLong(Duration),
-    /// After this wait the hard limit would have been reached.
+    /// After this wait the hard limit would be reached.
     HardLimit(Duration),
-    /// The soft limit has passed, and the retries that it leaves alone were made.
+    /// The soft limit has passed, and [`min_retries`](crate::Limits::min_retries) were made.
     SoftLimit,
     /// This wait is not shorter than the time that is left to the whole send: to its total timeout
     /// or deadline. It is a budget of time, and not the [`RetryBudget`](crate::RetryBudget), whose
@@ -41,12 +42,13 @@ pub enum StopReason {
     /// [`RetryBudget`](crate::RetryBudget) is empty. (Where time is short, the reason is
     /// [`Budget`](StopReason::Budget).)
     Throttled,
-    /// The total timeout ran out while an attempt was in flight. No rule decides so.
+    /// The total timeout ran out while an attempt was in flight, or before the first. Given by the
+    /// middleware only, never by a rule.
     TotalTimeout,
 }
 
 impl StopReason {
-    /// Whether a retry was wanted and there was none left, or no time for one: true for
+    /// Whether a retry was wanted, but none was left, or no time for one: true for
     /// `Exhausted`, `RetryAfterTooLong` and every time limit.
     ///
     /// # Examples

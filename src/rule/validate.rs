@@ -7,7 +7,7 @@ use http::Method;
 use super::millis::whole_ms;
 use super::{Backoff, Limits, Methods, RetryRule, StatusMatch};
 
-/// What is wrong with a [`RetryRule`], every fault of it.
+/// Everything that is wrong with a [`RetryRule`].
 ///
 /// # Examples
 ///
@@ -86,7 +86,7 @@ pub struct RuleFault {
 }
 
 impl RuleFault {
-    /// The way to the field from the rule, such as `statuses[0].statuses[2]`.
+    /// The path from the rule to the field, such as `statuses[0].statuses[2]`.
     pub fn field(&self) -> &str {
         &self.field
     }
@@ -113,17 +113,17 @@ impl fmt::Display for RuleFault {
 }
 
 impl RetryRule {
-    /// Checks for what cannot be meant, and names all of it.
+    /// Checks for what cannot be meant, and names every fault at once.
     ///
-    /// A rule that does not pass gives answers all the same; nothing else calls this, except
-    /// that with the feature `serde` a rule that is deserialized is checked.
+    /// A rule that does not pass still gives answers. Only deserializing a rule (feature `serde`)
+    /// calls this by itself; a rule that is built in code is not checked.
     ///
     /// # Errors
     ///
     /// - a status outside 100 to 999, alone or at either end of a range;
     /// - a range whose first status is above its last;
-    /// - in a list of methods, one of the words `never`, `idempotent` and `any`, which stand in place
-    ///   of the whole list, or a standard method in another case, such as `get`: methods are
+    /// - in a list of methods, one of the words `never`, `idempotent` and `any`, which stand for a
+    ///   whole list, or a standard method in another case, such as `get`: methods are
     ///   case-sensitive (RFC 9110, 9.1), so neither would ever match;
     /// - where there are retries, a backoff of whose `base` and `max` exactly one is zero: it would
     ///   never wait;

@@ -65,8 +65,8 @@ impl WaitFormat {
 /// Reads the value of a `Retry-After` header (RFC 9110, 10.2.3): seconds, or with `now` an HTTP
 /// date.
 ///
-/// Seconds are ASCII decimal digits, and may have a fraction, as some servers send it; what is
-/// below a millisecond is dropped, and a number too large for `u64::MAX` milliseconds is that. A
+/// Seconds are ASCII decimal digits, and may have a fraction, as some servers send it; fractions of
+/// a millisecond are dropped, and a number above `u64::MAX` milliseconds counts as that many. A
 /// date comes in any of the three forms of RFC 9110, 5.6.7, is as strict as the `httpdate` crate
 /// (English names, the right weekday, GMT, nothing before 1970), and may name a leap second,
 /// which is the second after it; one that has passed is a wait of zero. Spaces, tabs and line
