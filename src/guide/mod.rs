@@ -1,11 +1,11 @@
-//! Guides: four short reads, from the choice of a rule to the tests of it.
+//! Guides: four short reads, from choosing a rule to testing it.
 //!
 //! This module is there to be read: it has no items. Every snippet in it is compiled and, where it
 //! sends nothing, run.
 //!
 //! - [Choosing a rule](choosing_a_rule): what to decide, in which order.
 //! - [Coming from reqwest-retry](coming_from_reqwest_retry): call by call, and what then behaves
-//!   otherwise.
+//!   differently.
 //! - [What is retried and why](what_is_retried_and_why): what a failure proves about a request.
 //! - [Testing your own rule](testing_your_own_rule): without a network and without waiting.
 

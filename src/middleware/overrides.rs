@@ -14,24 +14,24 @@ use crate::rule::RetryRule;
 
 /// States whether sending the request twice does the same as sending it once, whatever its method.
 ///
-/// `ReplaySafe(true)` lets a POST be retried where an idempotent method may be; `ReplaySafe(false)`
-/// takes that from a GET. It replaces what RFC 9110, 9.2.2 says of the method and what an
-/// [`idempotency_key`](RetryPolicy::idempotency_key) adds.
+/// `ReplaySafe(true)` lets a POST be retried where an idempotent method may be; with
+/// `ReplaySafe(false)` a GET is not. It replaces what RFC 9110, 9.2.2 says of the method and what
+/// an [`idempotency_key`](RetryPolicy::idempotency_key) adds.
 ///
 /// # Examples
 ///
 /// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # rustls::crypto::ring::default_provider().install_default().ok();
-/// use reqwest_middleware::ClientBuilder;
-/// use reqwest_retry_rules::{ReplaySafe, RetryMiddleware, RetryRule, client_builder};
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
+/// use reqwest_retry_rules::{ReplaySafe, ResponseExt, RetryRule};
 ///
-/// let client = ClientBuilder::new(client_builder().build()?)
-///     .with(RetryMiddleware::new(RetryRule::transient()))
-///     .build();
-/// // A search that happens to be a POST.
-/// let request = client.post("http://127.0.0.1/search").with_extension(ReplaySafe(true));
-/// # let _ = request;
+/// // A client that gets its answers from a function, in place of the network.
+/// let client = client(RetryRule::transient(), |_| status(503));
+/// // A search that happens to be a POST may be repeated.
+/// let search = client.post("http://127.0.0.1/search").with_extension(ReplaySafe(true));
+/// assert_eq!(search.send().await?.attempts(), 4);
+/// assert_eq!(client.post("http://127.0.0.1/orders").send().await?.attempts(), 1);
 /// # Ok(())
 /// # }
 /// ```
@@ -41,13 +41,36 @@ pub struct ReplaySafe(pub bool);
 /// Bounds one send, waits and attempts together, from its start:
 /// [`RetryPolicy::total_timeout`] for a single request or a task.
 ///
-/// Of all bounds that are set the earliest holds. Zero sends nothing, and one that the clock cannot
-/// hold is none.
+/// Of all bounds that are set the earliest holds. Zero sends nothing; one that is too long for the
+/// clock is no bound.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{ResponseExt, RetryReport, RetryRule, StopReason, TotalTimeout};
+///
+/// // Answers, in place of the network.
+/// let busy = |_: &reqwest::Request| {
+///     http::Response::builder().status(503).header("retry-after", "10").body("").unwrap()
+/// };
+/// let client = client(RetryRule::transient(), busy);
+/// let timeout = TotalTimeout(Duration::from_secs(2));
+/// let response = client.get("http://127.0.0.1/").with_extension(timeout).send().await?;
+/// // The wait would outlast it, so the answer comes back at once.
+/// let reason = response.retry_report().and_then(RetryReport::stop_reason);
+/// assert_eq!(reason, Some(StopReason::Budget(Duration::from_secs(10))));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TotalTimeout(pub Duration);
 
-/// The moment by which a send must be over, on tokio's clock: one for several sends that share a
-/// patience.
+/// The moment by which a send must be over, on tokio's clock: one `Deadline` can bound several
+/// sends together.
 ///
 /// # Examples
 ///
@@ -65,7 +88,7 @@ pub struct TotalTimeout(pub Duration);
 pub struct Deadline(Option<Instant>);
 
 impl Deadline {
-    /// The moment `duration` from now; one that the clock cannot hold is never reached.
+    /// The moment `duration` from now; one that is too far away for the clock is never reached.
     pub fn after(duration: Duration) -> Self {
         Self(clock::after(duration))
     }
@@ -101,21 +124,29 @@ impl From<std::time::Instant> for Deadline {
 /// What a task changes for the sends made in it: see [`with_overrides`].
 ///
 /// What a request itself carries in its extensions is nearer: there each of these is put as itself
-/// (a [`RetryPolicy`], a [`RetryRule`] or an `Arc` of one, a [`ReplaySafe`], ...), and `Overrides`
-/// are not looked for. The nearest wins, each kind for itself: a rule that is set for a task still
-/// replaces the rule inside a policy that a request carries. Of two bounds the earlier holds.
+/// (a [`RetryPolicy`], a [`RetryRule`] or an `Arc` of one, a [`ReplaySafe`], ...); an `Overrides`
+/// in them has no effect. The nearest wins, each kind by itself: a rule that is set for a task
+/// still replaces the rule inside a policy that a request carries. Of two bounds the earlier holds.
 ///
 /// # Examples
 ///
 /// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
 /// use std::time::Duration;
-/// use reqwest_retry_rules::{Overrides, RetryRule};
+/// use reqwest_retry_rules::{Overrides, ResponseExt, RetryRule, with_overrides};
 ///
 /// let overrides = Overrides::new()
 ///     .rule(RetryRule { max_retries: 5, ..RetryRule::transient() })
-///     .total_timeout(Duration::from_secs(3))
+///     .total_timeout(Duration::from_secs(30))
 ///     .label("nightly-import");
-/// # let _ = overrides;
+/// // A client that gets its answers from a function, in place of the network.
+/// let client = client(RetryRule::transient(), |_| status(503));
+/// let response = with_overrides(overrides, client.get("http://127.0.0.1/").send()).await?;
+/// assert_eq!(response.attempts(), 6);
+/// # Ok(())
+/// # }
 /// ```
 #[derive(Clone, Debug, Default)]
 #[must_use = "overrides do nothing until `with_overrides` sets them around a future"]
@@ -133,13 +164,13 @@ tokio::task_local! {
 }
 
 impl Overrides {
-    /// Changes nothing yet.
+    /// Overrides that change nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is set around the running task, as [`with_overrides`] merged it; to be carried into a
-    /// task that it spawns.
+    /// What is set around the running task, as [`with_overrides`] merged it: to carry it into a
+    /// task that is spawned.
     ///
     /// # Examples
     ///
@@ -160,20 +191,23 @@ impl Overrides {
         SCOPE.try_with(Clone::clone).unwrap_or_default()
     }
 
-    /// Replaces the policy; one that sets no budget keeps that of the middleware. A rule that is set
-    /// further out, or in [`rule`](Self::rule), takes the place of the rule in it.
+    /// Replaces the policy; one that sets no budget keeps that of the middleware. A rule that is
+    /// set further out, or in [`rule`](Self::rule), takes the place of the rule in it.
     pub fn policy(mut self, policy: impl Into<RetryPolicy>) -> Self {
         self.policy = Some(policy.into());
         self
     }
 
-    /// Replaces the rule of whatever policy holds.
+    /// Replaces the rule of whichever policy applies.
     pub fn rule(mut self, rule: impl Into<Arc<RetryRule>>) -> Self {
         self.rule = Some(rule.into());
         self
     }
 
-    /// States idempotence: see [`ReplaySafe`].
+    /// States whether requests may be repeated: see [`ReplaySafe`].
+    ///
+    /// `true` vouches for **every** send made in the task, also one that a middleware makes on the
+    /// way through another client with this middleware, such as a POST that fetches a token.
     pub fn replay_safe(mut self, safe: bool) -> Self {
         self.replay_safe = Some(ReplaySafe(safe));
         self
@@ -191,7 +225,7 @@ impl Overrides {
         self
     }
 
-    /// Names the calls: see [`RetryLabel`].
+    /// Names the calls, in events and reports: see [`RetryLabel`].
     pub fn label(mut self, label: impl Into<RetryLabel>) -> Self {
         self.label = Some(label.into());
         self
@@ -224,8 +258,8 @@ impl Overrides {
         }
     }
 
-    /// What the request says, what it leaves to the task's scope, and that to the shared map; `None`
-    /// where it is easily seen that nobody says anything.
+    /// What the request says, what it leaves to the task's scope, and that to the shared map;
+    /// `None` where it is easily seen that nobody says anything.
     pub(super) fn heard(extensions: &Extensions) -> Option<Self> {
         if extensions.is_empty() && SCOPE.try_with(|_| ()).is_err() {
             return Self::of_shared_map();
@@ -284,12 +318,16 @@ pub(super) fn earliest<T: Ord>(own: Option<T>, outer: Option<T>) -> Option<T> {
 }
 
 /// Runs `future` with `overrides` for every send made in it: for calls through an SDK whose
-/// requests one cannot touch.
+/// requests are out of reach.
+///
+/// Every send means also one that a middleware makes on the way through another client with this
+/// middleware, to fetch a token for instance: [`replay_safe(true)`](Overrides::replay_safe) vouches
+/// for all of them.
 ///
 /// Scopes nest: what an inner one leaves unset comes from the one around it, and of two bounds the
 /// earlier holds. What a request itself carries in its extensions is nearer still. A scope belongs
-/// to the future and goes with it over threads, awaits and panics; nothing of it is seen by other
-/// tasks, and a task that is spawned inside starts without it (carry [`Overrides::current`] over).
+/// to the future and goes with it across threads, awaits and panics. Other tasks see nothing of it;
+/// a task that is spawned inside starts without it (carry [`Overrides::current`] over).
 ///
 /// # Examples
 ///
@@ -311,8 +349,8 @@ pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Ou
     SCOPE.scope(merged, future).await
 }
 
-/// Runs `future` with `rule` in place of the rule of whatever policy holds, also of a policy that a
-/// request carries: [`with_overrides`] for the common case.
+/// Runs `future` with `rule` in place of the rule of whichever policy applies, even of a policy
+/// that a request carries: [`with_overrides`] for the common case.
 ///
 /// # Examples
 ///

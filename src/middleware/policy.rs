@@ -1,4 +1,4 @@
-//! A rule, and with it what is not data: closures, budgets, observers, limits of this process.
+//! A rule, and what is not data: closures, budgets, observers, limits of this process.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +20,7 @@ const DRAIN_LIMIT: usize = 64 * 1024;
 /// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
 ///
 /// `RetryPolicy::from(rule)` changes nothing about the rule; each setter is named for what it sets.
-/// A copy is cheap and shares the rule, the closures and the budget.
+/// A clone is cheap and shares the rule, the closures and the budget.
 ///
 /// # Defaults
 ///
@@ -43,7 +43,8 @@ const DRAIN_LIMIT: usize = 64 * 1024;
 ///
 /// let policy = RetryPolicy::from(RetryRule::transient())
 ///     .retry_if(Methods::Idempotent, |head| {
-///         head.status() == 403 && head.headers().get("x-ratelimit-remaining").is_some_and(|left| left == "0")
+///         head.status() == 403
+///             && head.headers().get("x-ratelimit-remaining").is_some_and(|left| left == "0")
 ///     })
 ///     .total_timeout(Duration::from_secs(20));
 /// assert_eq!(policy.rule(), &RetryRule::transient());
@@ -128,6 +129,14 @@ impl From<Arc<RetryRule>> for RetryPolicy {
 
 impl RetryPolicy {
     /// The rule.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    ///
+    /// assert_eq!(RetryPolicy::from(RetryRule::transient()).rule().max_retries, 3);
+    /// ```
     pub fn rule(&self) -> &RetryRule {
         &self.rule
     }
@@ -135,18 +144,26 @@ impl RetryPolicy {
     /// Also retries a response for which `test` holds, where the method is one of `methods`.
     ///
     /// It is asked of a response whose status is in none of the rule's `statuses`, whatever that
-    /// status is, 2xx included. Where several are set, of those that hold the first that allows the
+    /// status is, 2xx included. Where several are set, the first that holds and allows the
     /// method decides. It sees the head alone: a body is not read to decide.
     ///
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{Methods, RetryPolicy, RetryRule};
+    /// use reqwest_retry_rules::{Methods, ResponseHead, RetryPolicy, RetryRule};
     ///
     /// // A status that means "not there yet" with one service.
+    /// fn not_there_yet(head: &ResponseHead<'_>) -> bool {
+    ///     head.status() == 202
+    /// }
+    ///
     /// let policy = RetryPolicy::from(RetryRule::transient())
-    ///     .retry_if(Methods::Idempotent, |head| head.status() == 202);
+    ///     .retry_if(Methods::Idempotent, not_there_yet);
     /// # let _ = policy;
+    ///
+    /// let response = http::Response::builder().status(202).body("")?;
+    /// assert!(not_there_yet(&ResponseHead::from(&reqwest::Response::from(response))));
+    /// # Ok::<(), http::Error>(())
     /// ```
     pub fn retry_if(
         self,
@@ -163,20 +180,27 @@ impl RetryPolicy {
 
     /// Reads the wait that a refused response asks for, before the rule's headers do.
     ///
-    /// What it returns counts as what the server asks, under the rule's cap, role and spread. `None`
-    /// leaves it to the headers.
+    /// What it returns counts as what the server asks, under the rule's cap, role and spread.
+    /// `None` leaves it to the headers.
     ///
     /// # Examples
     ///
     /// ```
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// use reqwest_retry_rules::{ResponseHead, RetryPolicy, RetryRule};
     ///
-    /// let policy = RetryPolicy::from(RetryRule::transient()).server_delay(|head| {
+    /// fn in_minutes(head: &ResponseHead<'_>) -> Option<Duration> {
     ///     let minutes = head.headers().get("x-retry-in-minutes")?.to_str().ok()?.parse().ok()?;
     ///     Some(Duration::from_secs(60).saturating_mul(minutes))
-    /// });
+    /// }
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).server_delay(in_minutes);
     /// # let _ = policy;
+    ///
+    /// let response = http::Response::builder().header("x-retry-in-minutes", "5").body("")?;
+    /// let response = reqwest::Response::from(response);
+    /// assert_eq!(in_minutes(&ResponseHead::from(&response)), Some(Duration::from_secs(300)));
+    /// # Ok::<(), http::Error>(())
     /// ```
     pub fn server_delay(
         self,
@@ -187,27 +211,36 @@ impl RetryPolicy {
 
     /// Classifies errors before [`classify`](crate::classify) does; `None` leaves it to that.
     ///
-    /// Whoever names an unsent class vouches that nothing was processed. After a tracked redirect
-    /// no class counts as unsent, this one neither.
+    /// A closure that names an unsent class vouches that nothing was processed. After a tracked
+    /// redirect no class counts as unsent, not even this one.
     ///
     /// # Examples
     ///
     /// ```
+    /// use reqwest_middleware::Error;
     /// use reqwest_retry_rules::{RetryPolicy, RetryRule, TransportError};
     ///
     /// // An error of a signing middleware further in, which never got as far as sending.
     /// # #[derive(Debug)] struct NoCredentials;
     /// # impl std::fmt::Display for NoCredentials {
-    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result { f.write_str("none") }
+    /// #     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    /// #         f.write_str("none")
+    /// #     }
     /// # }
     /// # impl std::error::Error for NoCredentials {}
-    /// let policy = RetryPolicy::from(RetryRule::transient()).classify_with(|error| match error {
-    ///     reqwest_middleware::Error::Middleware(error) if error.is::<NoCredentials>() => {
-    ///         Some(TransportError::NotProcessed)
+    /// fn class(error: &Error) -> Option<TransportError> {
+    ///     match error {
+    ///         Error::Middleware(error) if error.is::<NoCredentials>() => {
+    ///             Some(TransportError::NotProcessed)
+    ///         }
+    ///         _ => None,
     ///     }
-    ///     _ => None,
-    /// });
+    /// }
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).classify_with(class);
     /// # let _ = policy;
+    /// assert_eq!(class(&Error::middleware(NoCredentials)), Some(TransportError::NotProcessed));
+    /// assert_eq!(class(&Error::middleware(std::fmt::Error)), None);
     /// ```
     pub fn classify_with(
         self,
@@ -225,10 +258,11 @@ impl RetryPolicy {
     /// ```
     /// use reqwest_retry_rules::{RetryPolicy, RetryRule, TransportError};
     ///
-    /// // Only timeouts.
-    /// let policy = RetryPolicy::from(RetryRule::transient())
-    ///     .retry_failures_if(TransportError::is_timeout);
+    /// let only_timeouts = TransportError::is_timeout;
+    /// let policy = RetryPolicy::from(RetryRule::transient()).retry_failures_if(only_timeouts);
     /// # let _ = policy;
+    /// assert!(only_timeouts(&TransportError::Timeout));
+    /// assert!(!only_timeouts(&TransportError::Closed));
     /// ```
     pub fn retry_failures_if(
         self,
@@ -241,21 +275,33 @@ impl RetryPolicy {
     /// of its body where [`complete_body`](Self::complete_body) reads it).
     ///
     /// No wait that would outlast it is begun
-    /// ([`StopReason::Budget`](crate::StopReason::Budget)); an attempt in flight when it runs out is
-    /// ended with [`RetryError::TotalTimeout`](crate::RetryError::TotalTimeout). Zero sends nothing.
-    /// A [`TotalTimeout`](crate::TotalTimeout) or [`Deadline`](crate::Deadline) of the request or
-    /// the task can only make it shorter.
+    /// ([`StopReason::Budget`](crate::StopReason::Budget)); an attempt in flight when it runs out
+    /// is ended with [`RetryError::TotalTimeout`](crate::RetryError::TotalTimeout). Zero sends
+    /// nothing. A [`TotalTimeout`](crate::TotalTimeout) or [`Deadline`](crate::Deadline) of the
+    /// request or the task can only make it shorter.
     ///
     /// # Examples
     ///
     /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
     /// use std::time::Duration;
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// use reqwest_retry_rules::{ResponseExt, RetryPolicy, RetryReport, RetryRule, StopReason};
     ///
     /// let policy = RetryPolicy::from(RetryRule::transient())
     ///     .attempt_timeout(Duration::from_secs(5))
     ///     .total_timeout(Duration::from_secs(12));
-    /// # let _ = policy;
+    ///
+    /// // Answers, in place of the network.
+    /// let busy = |_: &reqwest::Request| {
+    ///     http::Response::builder().status(503).header("retry-after", "30").body("").unwrap()
+    /// };
+    /// let response = client(policy, busy).get("http://127.0.0.1/").send().await?;
+    /// let reason = response.retry_report().and_then(RetryReport::stop_reason);
+    /// assert_eq!(reason, Some(StopReason::Budget(Duration::from_secs(30))));
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn total_timeout(self, timeout: Duration) -> Self {
         self.with(|s| s.total_timeout = Some(timeout))
@@ -264,18 +310,29 @@ impl RetryPolicy {
     /// Bounds each attempt: reqwest's per-request timeout is set to the smaller of this and the
     /// request's own.
     ///
-    /// Like reqwest's it goes on over the reading of the body, and it takes the place of the
-    /// client's own timeout, which a middleware cannot read: a longer one lengthens that. It starts
-    /// again with each attempt.
+    /// Like reqwest's it covers the reading of the body too. It replaces the client's own timeout,
+    /// which a middleware cannot read, so a longer one lengthens that. It starts again with each
+    /// attempt.
     ///
     /// # Examples
     ///
     /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
     /// use std::time::Duration;
     /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
     ///
-    /// let policy = RetryPolicy::from(RetryRule::transient()).attempt_timeout(Duration::from_secs(5));
-    /// # let _ = policy;
+    /// let timeout = Duration::from_secs(5);
+    /// let policy = RetryPolicy::from(RetryRule::transient()).attempt_timeout(timeout);
+    /// // Answers, in place of the network.
+    /// let server = move |request: &reqwest::Request| {
+    ///     assert_eq!(request.timeout(), Some(&timeout));
+    ///     status(200)
+    /// };
+    /// client(policy, server).get("http://127.0.0.1/").send().await?;
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.with(|s| s.attempt_timeout = Some(timeout))
@@ -286,32 +343,45 @@ impl RetryPolicy {
     /// # Examples
     ///
     /// ```
-    /// use std::time::Duration;
-    /// use reqwest_retry_rules::{BudgetTerms, RetryBudget, RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use reqwest_retry_rules::{BudgetTerms, ResponseExt, RetryBudget, RetryPolicy, RetryReport};
+    /// use reqwest_retry_rules::{RetryRule, StopReason};
     ///
-    /// // One retry for ten answers, and two a second besides, counted over 30 seconds.
-    /// let budget = RetryBudget::new(BudgetTerms {
-    ///     window: Duration::from_secs(30),
-    ///     reserve_per_second: 2,
-    ///     ratio: 100,
-    /// })?;
-    /// let policy = RetryPolicy::from(RetryRule::transient()).budget(budget);
-    /// # let _ = policy;
-    /// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
+    /// // One retry for ten answers, and none besides.
+    /// let terms = BudgetTerms { reserve_per_second: 0, ratio: 100, ..BudgetTerms::default() };
+    /// let policy = RetryPolicy::from(RetryRule::transient()).budget(RetryBudget::new(terms)?);
+    ///
+    /// // Every answer is a 503, in place of the network.
+    /// let response = client(policy, |_| status(503)).get("http://127.0.0.1/").send().await?;
+    /// let reason = response.retry_report().and_then(RetryReport::stop_reason);
+    /// assert_eq!(reason, Some(StopReason::Throttled));
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn budget(self, budget: RetryBudget) -> Self {
         self.with(|s| s.budget = BudgetChoice::Set(budget))
     }
 
-    /// Retries without a budget.
+    /// Retries without a budget: every retry that the rule allows is made, however many fail.
     ///
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{ResponseExt, RetryPolicy, RetryRule};
     ///
     /// let policy = RetryPolicy::from(RetryRule::transient()).no_budget();
-    /// # let _ = policy;
+    /// let client = client(policy, |_| status(503)); // in place of the network
+    /// // 150 retries at once, where the default budget has 100.
+    /// for _ in 0..50 {
+    ///     assert_eq!(client.get("http://127.0.0.1/").send().await?.attempts(), 4);
+    /// }
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn no_budget(self) -> Self {
         self.with(|s| s.budget = BudgetChoice::Off)
@@ -322,11 +392,22 @@ impl RetryPolicy {
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{ResponseExt, RetryPolicy, RetryRule};
     ///
     /// let header = http::HeaderName::from_static("x-retry-count");
     /// let policy = RetryPolicy::from(RetryRule::transient()).attempt_header(header);
-    /// # let _ = policy;
+    /// // In place of the network, this answers the second retry.
+    /// let server = |request: &reqwest::Request| match request.headers().get("x-retry-count") {
+    ///     Some(count) if count == "2" => status(200),
+    ///     _ => status(503),
+    /// };
+    /// let response = client(policy, server).get("http://127.0.0.1/").send().await?;
+    /// assert_eq!((response.status().as_u16(), response.attempts()), (200, 3));
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn attempt_header(self, header: HeaderName) -> Self {
         self.with(|s| s.attempt_header = Some(header))
@@ -343,11 +424,21 @@ impl RetryPolicy {
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{ResponseExt, RetryPolicy, RetryRule};
     ///
     /// let header = http::HeaderName::from_static("idempotency-key");
     /// let policy = RetryPolicy::from(RetryRule::transient()).idempotency_key(header);
-    /// # let _ = policy;
+    /// let server = |request: &reqwest::Request| {
+    ///     assert_eq!(request.headers()["idempotency-key"].len(), 32);
+    ///     status(503)
+    /// };
+    /// let response = client(policy, server).post("http://127.0.0.1/").send().await?;
+    /// assert_eq!(response.attempts(), 4); // a POST, and yet it was retried
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn idempotency_key(self, header: HeaderName) -> Self {
         self.with(|s| s.idempotency_key = Some(header))
@@ -357,9 +448,11 @@ impl RetryPolicy {
     /// HTTP/1.1 connection is used again, and so that under HTTP/2 it does not take up the room of
     /// other streams. Zero reads nothing.
     ///
-    /// Bytes are counted as they come out of reqwest, after decoding. A body that says it is longer
-    /// is not begun, and the reading ends with the wait, though under HTTP/1.1 it is given at least
-    /// 20 ms where the limits allow: a new connection costs as much.
+    /// Bytes are counted as they come out of reqwest, after decoding. A body whose stated length is
+    /// larger is not read at all. The reading ends with the wait, though over HTTP/1.1 it is given
+    /// at least 20 ms where the limits allow: a new connection costs as much. After a body that was
+    /// read to its end, a retry over HTTP/1.1 waits another millisecond or two, within the same 20
+    /// ms, for its connection to go back into the pool; a longer wait covers both.
     ///
     /// # Examples
     ///
@@ -378,37 +471,63 @@ impl RetryPolicy {
     ///
     /// A longer body streams on as usual, with nothing lost. Where a body broke off and is not
     /// retried, the response comes back with a body that yields the part that was read and then the
-    /// error. `text/event-stream` and protocol upgrades are left alone.
+    /// error. `text/event-stream` and protocol upgrades are left alone. A body that was read whole
+    /// has a length: `content_length()` of a chunked response turns from `None` to `Some`.
     ///
     /// # Examples
     ///
     /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest::Body;
     /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
     ///
     /// let policy = RetryPolicy::from(RetryRule::transient()).complete_body(1024 * 1024);
-    /// # let _ = policy;
+    /// // In place of the network, an answer that does not say how long it is.
+    /// let server = |_: &reqwest::Request| {
+    ///     let pieces = ["one, ", "two"].map(Ok::<_, std::io::Error>);
+    ///     http::Response::new(Body::wrap_stream(futures_util::stream::iter(pieces)))
+    /// };
+    /// let response = client(policy, server).get("http://127.0.0.1/").send().await?;
+    /// assert_eq!(response.content_length(), Some(8)); // all of it is here
+    /// assert_eq!(response.text().await?, "one, two");
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn complete_body(self, bytes: usize) -> Self {
         self.with(|s| s.complete_body = bytes)
     }
 
-    /// Tells `observer` of each retry and each stop, after those that were set before.
+    /// Tells `observer` of each retry and each stop, after the observers that were set before it.
     ///
     /// # Examples
     ///
     /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU32, Ordering};
     /// use reqwest_retry_rules::{RetryObserver, RetryPolicy, RetryRule, StopEvent};
     ///
-    /// struct Print;
+    /// #[derive(Default)]
+    /// struct Stops(AtomicU32);
     ///
-    /// impl RetryObserver for Print {
+    /// impl RetryObserver for Stops {
     ///     fn on_stop(&self, event: &StopEvent<'_>) {
     ///         eprintln!("{} given up: {}", event.method(), event.reason());
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// }
     ///
-    /// let policy = RetryPolicy::from(RetryRule::transient()).observer(Print);
-    /// # let _ = policy;
+    /// let stops = Arc::new(Stops::default());
+    /// let policy = RetryPolicy::from(RetryRule::transient()).observer(stops.clone());
+    /// // Every answer is a 503, in place of the network.
+    /// client(policy, |_| status(503)).get("http://127.0.0.1/").send().await?;
+    /// assert_eq!(stops.0.load(Ordering::Relaxed), 1);
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn observer(self, observer: impl RetryObserver) -> Self {
         self.with(|s| s.observers.push(Arc::new(observer)))
@@ -419,11 +538,20 @@ impl RetryPolicy {
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{AttemptRecord, ResponseExt, RetryPolicy, RetryRule};
     ///
     /// // A test that wants the same waits each time.
     /// let policy = RetryPolicy::from(RetryRule::transient()).jitter_source(|| 0.5);
-    /// # let _ = policy;
+    /// let response = client(policy, |_| status(503)).get("http://127.0.0.1/").send().await?;
+    /// let records = response.retry_report().map_or(&[][..], |report| report.records());
+    /// let waits: Vec<_> = records.iter().filter_map(AttemptRecord::wait).collect();
+    /// assert_eq!(waits, [50, 100, 200].map(Duration::from_millis));
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn jitter_source(self, source: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
         self.with(|s| s.jitter_source = Some(Arc::new(source)))
@@ -435,12 +563,24 @@ impl RetryPolicy {
     /// # Examples
     ///
     /// ```
-    /// use std::time::SystemTime;
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::{Duration, SystemTime};
+    /// use reqwest_retry_rules::{ResponseExt, RetryPolicy, RetryRule};
     ///
     /// // A test in which no time passes.
-    /// let policy = RetryPolicy::from(RetryRule::transient()).wall_clock(|| SystemTime::UNIX_EPOCH);
-    /// # let _ = policy;
+    /// let policy =
+    ///     RetryPolicy::from(RetryRule::transient()).wall_clock(|| SystemTime::UNIX_EPOCH);
+    /// let busy = |_: &reqwest::Request| {
+    ///     let busy = http::Response::builder().status(503);
+    ///     busy.header("retry-after", "Thu, 01 Jan 1970 00:02:00 GMT").body("").unwrap()
+    /// };
+    /// let response = client(policy, busy).get("http://127.0.0.1/").send().await?;
+    /// let report = response.retry_report().ok_or("a report")?;
+    /// assert_eq!(report.retry_after(), Some(Duration::from_secs(120)));
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn wall_clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with(|s| s.wall_clock = Some(Arc::new(clock)))

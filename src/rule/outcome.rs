@@ -40,9 +40,9 @@ pub enum AttemptOutcome<'a> {
 
 /// Why an attempt brought no response, told apart by what it proves.
 ///
-/// What counts is whether the request may have been processed. One for which [`is_unsent`] holds
-/// proves that it was not, so the request may be sent again whatever its method; after any other,
-/// only where sending it twice does no harm (RFC 9110, 9.2.2).
+/// What counts is whether the request may have been processed. A failure for which [`is_unsent`]
+/// holds proves that it was not, so the request may be sent again whatever its method; after any
+/// other, only where sending it twice does no harm (RFC 9110, 9.2.2).
 ///
 /// [`is_unsent`]: TransportError::is_unsent
 ///
