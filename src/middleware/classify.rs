@@ -1,7 +1,6 @@
 //! What reqwest reports, turned into a [`TransportError`].
 //!
-//! The only file that walks the sources of an error, and the only one that asks whether a request
-//! could have been processed. What is not known counts as sent.
+//! The only file that walks the sources of an error. What is not known counts as sent.
 
 use std::error::Error as StdError;
 use std::io;
@@ -12,11 +11,11 @@ use http::StatusCode;
 use super::error::RetryError;
 use crate::TransportError;
 
-/// Names what a failed attempt came to, or `None` where it is no failure of the transport.
+/// Names the failure of an attempt, or `None` if it is no failure of the transport.
 ///
 /// An error of a middleware further in is searched for the `reqwest::Error` behind it; without one
-/// it is no failure of the transport. Neither is what the caller did, nor what happened after the
-/// head of an answer had come.
+/// it is no failure of the transport. Neither is an error of the caller's own making, nor one after
+/// the head of a response had come.
 ///
 /// # What is what
 ///
@@ -33,7 +32,7 @@ use crate::TransportError;
 /// | closed before a whole head | hyper: incomplete message | `Closed` | no | `sent_failures` |
 /// | reset before a whole head | hyper: connection reset | `Closed` | no | `sent_failures` |
 /// | runtime of the connection gone | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
-/// | upload cut off | hyper: incomplete message, broken pipe, connection reset, now this, now that | `Closed` | no | `sent_failures` |
+/// | upload cut off | hyper: incomplete message, broken pipe or connection reset | `Closed` | no | `sent_failures` |
 /// | no HTTP where a head should be, or a head without end | hyper: parse error | `Protocol` | – | never |
 /// | certificate that does not verify | connect: rustls `InvalidCertificate` | `Certificate`; `Tls` without `rustls` | – | never |
 /// | client certificate demanded or refused | connect: a rustls alert about certificates | `Certificate`; `Tls` without `rustls` | – | never |
@@ -62,9 +61,9 @@ use crate::TransportError;
 ///   redirects are tracked knows better.
 /// - Whose request failed. A middleware further in that sends requests of its own and passes their
 ///   `reqwest::Error` on makes it look like one of this request.
-/// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports one
-///   that comes in while it opens a stream on that stream, also when it covers it and the request
-///   goes out and is processed.
+/// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports
+///   one that comes in while it opens a stream on that stream, also when it covers it and the
+///   request goes out and is processed.
 /// - What a wrapper hides. One whose `source()` leads past the `reqwest::Error`, as thiserror's
 ///   `transparent` does, is no failure of the transport.
 /// - A certificate that does not verify under another TLS than rustls: that is `Connect`.
@@ -327,7 +326,8 @@ mod tests {
 
     use super::*;
 
-    /// What became of reading a body, where one server says one thing and closes or holds its peace.
+    /// What became of reading a body, where one server says one thing and closes or holds its
+    /// peace.
     async fn body(answer: &[u8], then_close: bool) -> Option<TransportError> {
         classify_body(&read(answer, then_close).await)
     }

@@ -19,12 +19,13 @@ pub(crate) fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-/// The moment `duration` from now; `None` where the clock cannot hold it, which is never reached.
+/// The moment `duration` from now; `None` if it is too far away for the clock, and so never
+/// reached.
 pub(crate) fn after(duration: Duration) -> Option<Instant> {
     now().checked_add(duration)
 }
 
-/// Thirty years, than which no timer is set longer: tokio adds to the moment that it is given, and
+/// No timer is set further than thirty years ahead: tokio adds to the moment that it is given, and
 /// near the end of the clock that would be too much.
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 

@@ -6,10 +6,10 @@ use std::fmt;
 use super::body_source::BoxError;
 use super::classify;
 
-/// An error that the middleware itself made: everything else comes back as it came in.
+/// An error that the middleware itself made: every other error comes back as it came in.
 ///
-/// It travels in [`reqwest_middleware::Error::Middleware`] and is found by `downcast_ref`, or
-/// shorter by [`ErrorExt::retry_error`].
+/// It is inside [`reqwest_middleware::Error::Middleware`]; [`ErrorExt::retry_error`] finds it, as
+/// `downcast_ref` does.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RetryError {
@@ -17,16 +17,21 @@ pub enum RetryError {
     /// before the first could begin.
     #[non_exhaustive]
     TotalTimeout {
-        /// How many attempts were begun, the one that was ended included; 0 where the time was
-        /// over before the first.
+        /// How many attempts were begun, the one that was ended included; 0 if the time was over
+        /// before the first.
         attempts: u32,
-        /// What the last finished attempt failed with: its transport error, or for a response with
-        /// a status of 400 or above the error that
-        /// [`Response::error_for_status`](reqwest::Response::error_for_status) makes of it, for a
-        /// body that broke off its [`TransportError`](crate::TransportError).
+        /// What the last finished attempt failed with: its transport error; for a response with a
+        /// status of 400 or above, the error that
+        /// [`Response::error_for_status`](reqwest::Response::error_for_status) makes of it; for a
+        /// body that broke off, its [`TransportError`](crate::TransportError).
+        ///
+        /// The text and the `Debug` of an error of reqwest's hold the URL with its query, here as
+        /// elsewhere. Only events promise [never to hold a query
+        /// string](crate::RetryObserver#events).
         last: Option<BoxError>,
     },
-    /// The [`BodySource`](crate::BodySource) of a request without a body failed to make its first.
+    /// The [`BodySource`](crate::BodySource) of a request without a body failed to make the first
+    /// one.
     #[non_exhaustive]
     BodySource {
         /// The error of the maker.
@@ -60,12 +65,12 @@ impl StdError for RetryError {
     }
 }
 
-/// What one asks of the error of a send.
+/// What can be asked of the error of a send.
 ///
 /// Implemented for [`reqwest_middleware::Error`], and for nothing else.
 pub trait ErrorExt: sealed::Sealed {
-    /// Whether time ran out: [`RetryError::TotalTimeout`], or a timeout that reqwest reports, also
-    /// where another middleware has wrapped it.
+    /// Whether time ran out: [`RetryError::TotalTimeout`], or a timeout that reqwest reports, even
+    /// if another middleware has wrapped it.
     ///
     /// [`reqwest_middleware::Error::is_timeout`] cannot see into errors of a middleware and says
     /// `false` for both.
@@ -78,7 +83,9 @@ pub trait ErrorExt: sealed::Sealed {
     /// # rustls::crypto::ring::default_provider().install_default().ok();
     /// use std::time::Duration;
     /// use reqwest_middleware::ClientBuilder;
-    /// use reqwest_retry_rules::{ErrorExt, RetryMiddleware, RetryRule, TotalTimeout, client_builder};
+    /// use reqwest_retry_rules::{
+    ///     ErrorExt, RetryMiddleware, RetryRule, TotalTimeout, client_builder,
+    /// };
     ///
     /// let client = ClientBuilder::new(client_builder().build()?)
     ///     .with(RetryMiddleware::new(RetryRule::transient()))
@@ -96,7 +103,25 @@ pub trait ErrorExt: sealed::Sealed {
     /// ```
     fn timed_out(&self) -> bool;
 
-    /// The error that this crate made, if it is one, also where another middleware has wrapped it.
+    /// The error that this crate made, if it is one, even if another middleware has wrapped it.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{ErrorExt, RetryRule, TotalTimeout};
+    ///
+    /// let client = client(RetryRule::transient(), |_| status(200)); // in place of the network
+    /// let request = client.get("http://127.0.0.1/").with_extension(TotalTimeout(Duration::ZERO));
+    /// let error = request.send().await.unwrap_err();
+    /// let own = error.retry_error().ok_or("one of this crate's own")?;
+    /// assert_eq!(own.to_string(), "the total timeout was over before the first attempt");
+    /// # Ok(())
+    /// # }
+    /// ```
     fn retry_error(&self) -> Option<&RetryError>;
 }
 

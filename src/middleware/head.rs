@@ -11,7 +11,7 @@ use crate::rule::http_date;
 
 /// The head of a response, as the closures of a [`RetryPolicy`](crate::RetryPolicy) see it.
 ///
-/// One is made of any response, so a closure can be tested by itself.
+/// One can be made of any response, so a closure can be tested by itself.
 ///
 /// # Examples
 ///
@@ -41,14 +41,15 @@ impl<'a> ResponseHead<'a> {
         self.0.headers()
     }
 
-    /// The version of the answer.
+    /// The HTTP version of the response.
     pub fn version(&self) -> Version {
         self.0.version()
     }
 
-    /// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), where it reads.
+    /// The server's own time of day: the `Date` header (RFC 9110, 6.6.1), if it can be read.
     ///
-    /// A moment in another header is best measured against it: the two clocks need not agree.
+    /// A moment in another header is best measured against it: the clocks of server and client need
+    /// not agree.
     ///
     /// # Examples
     ///
@@ -56,7 +57,8 @@ impl<'a> ResponseHead<'a> {
     /// use std::time::{Duration, SystemTime};
     /// use reqwest_retry_rules::ResponseHead;
     ///
-    /// let response = http::Response::builder().header("date", "Thu, 01 Jan 1970 00:00:07 GMT").body("")?;
+    /// let date = "Thu, 01 Jan 1970 00:00:07 GMT";
+    /// let response = http::Response::builder().header("date", date).body("")?;
     /// let response = reqwest::Response::from(response);
     /// let seventh_second = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(7));
     /// assert_eq!(ResponseHead::from(&response).date(), seventh_second);

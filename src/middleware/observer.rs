@@ -1,4 +1,4 @@
-//! Who is told of retries while they happen.
+//! Who is told about retries while they happen.
 
 use std::time::Duration;
 
@@ -7,34 +7,64 @@ use http::Method;
 use super::report::{AttemptResult, RetryLabel};
 use crate::rule::{StopReason, WaitSource};
 
-/// Is told of every retry before its wait, and of every failed send that is given up.
+/// Is told about every retry before its wait, and about every failed send that is given up.
 ///
 /// Both methods do nothing by default. They are called inside the send, so a slow one holds up that
 /// send (and the worker thread it runs on), and one that panics takes down that send and no other:
 /// hand work on instead of doing it here.
 ///
+/// # Events
+///
 /// With the feature `tracing` both are events as well, under the target `reqwest_retry_rules`: a
-/// retry at level `INFO`, a stop at level `WARN`.
+/// retry at level `INFO` with the message "retrying", a stop at level `WARN` with the message
+/// "giving up: " and the reason. They have these fields, and never a query string, user info or the
+/// value of a header.
+///
+/// | field | value |
+/// | --- | --- |
+/// | `method` | the request's method |
+/// | `host` | the host of its URL, without the port |
+/// | `label` | its [`RetryLabel`], if it has one |
+/// | `attempt` | how many attempts were made so far; on a retry this is also its number |
+/// | `outcome` | what the last attempt came to: the status, the [name](crate::TransportError::name) of the failure, or `error` if it was no failure of the transport; absent if the time was over before the first attempt |
+/// | `wait_ms` | on a retry, the wait that begins, in whole milliseconds |
+/// | `reason` | on a stop, the [name](StopReason::name) of the reason |
 ///
 /// # Examples
 ///
 /// ```
-/// use std::sync::atomic::{AtomicU64, Ordering};
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
 /// use std::sync::Arc;
-/// use reqwest_retry_rules::{RetryEvent, RetryObserver, RetryPolicy, RetryRule};
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use reqwest_retry_rules::{RetryEvent, RetryObserver, RetryPolicy, RetryRule, StopEvent};
 ///
 /// #[derive(Default)]
-/// struct Retries(AtomicU64);
+/// struct Counts {
+///     retries: AtomicU32,
+///     stops: AtomicU32,
+/// }
 ///
-/// impl RetryObserver for Retries {
+/// impl RetryObserver for Counts {
 ///     fn on_retry(&self, _event: &RetryEvent<'_>) {
-///         self.0.fetch_add(1, Ordering::Relaxed);
+///         self.retries.fetch_add(1, Ordering::Relaxed);
+///     }
+///
+///     fn on_stop(&self, event: &StopEvent<'_>) {
+///         assert_eq!(event.reason().name(), "exhausted");
+///         self.stops.fetch_add(1, Ordering::Relaxed);
 ///     }
 /// }
 ///
-/// let retries = Arc::new(Retries::default());
-/// let policy = RetryPolicy::from(RetryRule::transient()).observer(retries.clone());
-/// # let _ = policy;
+/// let counts = Arc::new(Counts::default());
+/// let policy = RetryPolicy::from(RetryRule::transient()).observer(counts.clone());
+/// // Every answer is a 503, in place of the network.
+/// client(policy, |_| status(503)).get("http://127.0.0.1/").send().await?;
+/// assert_eq!(counts.retries.load(Ordering::Relaxed), 3);
+/// assert_eq!(counts.stops.load(Ordering::Relaxed), 1);
+/// # Ok(())
+/// # }
 /// ```
 pub trait RetryObserver: Send + Sync + 'static {
     /// A retry was decided and its wait begins.
@@ -42,7 +72,7 @@ pub trait RetryObserver: Send + Sync + 'static {
         let _ = event;
     }
 
-    /// A failed send is given up: what is in hand goes back to the caller.
+    /// A failed send is given up: its last response or error goes back to the caller.
     fn on_stop(&self, event: &StopEvent<'_>) {
         let _ = event;
     }
@@ -58,7 +88,7 @@ impl<O: RetryObserver + ?Sized> RetryObserver for std::sync::Arc<O> {
     }
 }
 
-/// A retry that was decided, before its wait.
+/// A retry that was decided on, before its wait.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryEvent<'a> {
     pub(crate) call: CallFacts<'a>,
@@ -69,7 +99,7 @@ pub struct RetryEvent<'a> {
 }
 
 impl<'a> RetryEvent<'a> {
-    /// The number of the retry to come: 1 for the first.
+    /// The number of this retry: 1 for the first.
     pub fn retry(&self) -> u32 {
         self.retry
     }
@@ -105,7 +135,7 @@ impl<'a> StopEvent<'a> {
         self.attempts
     }
 
-    /// What the last attempt came to; `None` where the time was over before the first.
+    /// What the last attempt came to; `None` if the time was over before the first.
     pub fn result(&self) -> Option<AttemptResult> {
         self.result
     }
@@ -133,12 +163,13 @@ macro_rules! call_facts {
                 self.call.method
             }
 
-            /// The host of the request's URL, also where a redirect led to another.
+            /// The host of the request's URL, even if a redirect led to another; `None` if the URL
+            /// has none.
             pub fn host(&self) -> Option<&'a str> {
                 self.call.host
             }
 
-            /// The name that the caller gave the call.
+            /// The name that the caller gave the call, if any.
             pub fn label(&self) -> Option<&'a RetryLabel> {
                 self.call.label
             }

@@ -1,4 +1,4 @@
-//! What a send went through, for the caller to read afterwards.
+//! What happened in a send, for the caller to read afterwards.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,6 +11,17 @@ use super::head::answered_at;
 use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
 
 /// What one attempt came to, as a report keeps it.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::{AttemptResult, TransportError};
+///
+/// let refused = AttemptResult::Status(http::StatusCode::BAD_GATEWAY);
+/// assert_eq!(refused.to_string(), "502");
+/// let failed = AttemptResult::Failure(TransportError::Closed);
+/// assert_eq!(failed.to_string(), "the connection was closed before the response");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttemptResult {
@@ -34,6 +45,33 @@ impl fmt::Display for AttemptResult {
 }
 
 /// One attempt of a send, and the wait that followed it.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{AttemptResult, ResponseExt, RetryRule, WaitSource};
+///
+/// // Answers, in place of the network.
+/// let busy = |_: &reqwest::Request| {
+///     http::Response::builder().status(503).header("retry-after-ms", "5").body("").unwrap()
+/// };
+/// let rule = RetryRule { max_retries: 1, ..RetryRule::transient() };
+/// let response = client(rule, busy).get("http://127.0.0.1/").send().await?;
+/// let report = response.retry_report().ok_or("a report")?;
+///
+/// let (first, last) = (&report.records()[0], &report.records()[1]);
+/// assert_eq!(first.result(), AttemptResult::Status(http::StatusCode::SERVICE_UNAVAILABLE));
+/// assert_eq!(first.wait(), Some(Duration::from_millis(5)));
+/// assert_eq!(first.wait_source(), Some(WaitSource::Server));
+/// assert_eq!(last.wait(), None);
+/// assert_eq!(last.retry_after(), Some(Duration::from_millis(5))); // asked, and not waited for
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptRecord {
     pub(crate) result: AttemptResult,
@@ -68,28 +106,54 @@ impl AttemptRecord {
         self.elapsed
     }
 
-    /// The wait that was begun after it, in whole milliseconds, where one was: after the last
-    /// attempt only if time ran out meanwhile, or no other body was to be had.
+    /// The wait that was begun after this attempt, in whole milliseconds; `None` if there was none.
+    /// The last attempt has one only if time ran out during the wait, or no body could be made for
+    /// the next attempt.
     pub fn wait(&self) -> Option<Duration> {
         self.wait.map(|(wait, _)| wait)
     }
 
-    /// Where that wait came from.
+    /// Where the wait came from; `None` if there was none.
     pub fn wait_source(&self) -> Option<WaitSource> {
         self.wait.map(|(_, source)| source)
     }
 
-    /// How long the server asked to wait, as the rule reads it, whether or not it was done.
+    /// How long the server asked to wait, as the rule reads it, whether or not it was waited for.
     pub fn retry_after(&self) -> Option<Duration> {
         self.asked
     }
 }
 
-/// What a send went through: every attempt, every wait, and why it stopped.
+/// What happened in a send: every attempt, every wait, and why it stopped.
 ///
-/// It is found in the extensions of the final response and in the request's `Extensions` after a
-/// retry, and after a first attempt that failed or was refused and was not retried; for a send that
-/// ended in an error, put a [`RetryLog`] into the request's extensions. A copy costs no allocation.
+/// It is in the extensions of the final response and in the request's `Extensions` after a retry,
+/// and after a first attempt that failed or was refused and was not retried. To read it after a
+/// send that ended in an error, put a [`RetryLog`] into the request's extensions. A clone costs no
+/// allocation.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{ResponseExt, RetryRule, StopReason};
+///
+/// // Answers, in place of the network.
+/// let busy = |_: &reqwest::Request| {
+///     http::Response::builder().status(503).header("retry-after-ms", "5").body("").unwrap()
+/// };
+/// let response = client(RetryRule::transient(), busy).get("http://127.0.0.1/").send().await?;
+/// let report = response.retry_report().ok_or("a report")?;
+/// assert_eq!(report.attempts(), 4);
+/// assert_eq!(report.stop_reason(), Some(StopReason::Exhausted));
+/// assert!(report.retries_exhausted());
+/// assert_eq!(report.retry_after(), Some(Duration::from_millis(5)));
+/// assert_eq!(report.elapsed(), Duration::from_millis(15)); // three waits
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct RetryReport(Arc<Inner>);
 
@@ -121,19 +185,19 @@ impl RetryReport {
         &self.0.records
     }
 
-    /// How many attempts were made, the first included. It is 0 only where the total timeout was
-    /// over before the first.
+    /// How many attempts were made, the first included: 0 only if the total timeout ran out before
+    /// the first.
     pub fn attempts(&self) -> u32 {
         u32::try_from(self.0.records.len()).unwrap_or(u32::MAX)
     }
 
-    /// Why no further attempt was made; `None` where the last response was an answer.
+    /// Why no further attempt was made; `None` if the last response was an answer.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.0.stop
     }
 
-    /// Whether a retry was wanted and none was left: the number of retries or a time limit was
-    /// used up, or the server asked for more than the rule would wait.
+    /// Whether a retry was wanted, but none was left: the number of retries or a time limit was
+    /// used up, or the server asked for a longer wait than the rule accepts.
     pub fn retries_exhausted(&self) -> bool {
         self.0.stop.is_some_and(|stop| stop.retries_exhausted())
     }
@@ -148,7 +212,7 @@ impl RetryReport {
         self.0.elapsed
     }
 
-    /// The name that the caller gave the call.
+    /// The name that the caller gave the call, if any.
     pub fn label(&self) -> Option<&RetryLabel> {
         self.0.label.as_ref()
     }
@@ -167,8 +231,8 @@ impl fmt::Debug for RetryReport {
 
 /// A handle that holds the [`RetryReport`] of the last send that it went with.
 ///
-/// Put a clone into the request's extensions and keep the other; it works where there is no
-/// response to read from, and after a success at once.
+/// Put a clone into the request's extensions and keep the other. It also works when the send ended
+/// in an error, or succeeded at the first attempt.
 ///
 /// # Examples
 ///
@@ -214,7 +278,15 @@ impl RetryLog {
     }
 }
 
-/// A name for a call, in events and reports: `RetryLabel::from("create-invoice")`.
+/// A name for a call, in events and reports.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::RetryLabel;
+///
+/// assert_eq!(RetryLabel::from("create-invoice").as_str(), "create-invoice");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RetryLabel(Cow<'static, str>);
 
@@ -258,19 +330,61 @@ impl fmt::Display for RetryLabel {
 /// How many times the request has been sent before: 1 on the first retry.
 ///
 /// It is in the request's `Extensions` while a retry is on its way, and absent on the first
-/// attempt, as OpenTelemetry wants its `http.request.resend_count`; a middleware further in reads
-/// it to label its spans.
+/// attempt, as OpenTelemetry's `http.request.resend_count` is; a middleware further in reads it to
+/// label its spans.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
+/// use std::sync::{Arc, Mutex};
+/// use http::Extensions;
+/// use reqwest::{Request, Response};
+/// use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
+/// use reqwest_retry_rules::{ResendCount, RetryMiddleware, RetryRule};
+///
+/// #[derive(Default)]
+/// struct Spans(Mutex<Vec<Option<u32>>>);
+///
+/// #[async_trait::async_trait]
+/// impl Middleware for Spans {
+///     async fn handle(
+///         &self,
+///         request: Request,
+///         extensions: &mut Extensions,
+///         next: Next<'_>,
+///     ) -> Result<Response> {
+///         let count = extensions.get::<ResendCount>().map(|count| count.0);
+///         self.0.lock().unwrap().push(count); // or name a span after it
+///         next.run(request, extensions).await
+///     }
+/// }
+///
+/// # rustls::crypto::ring::default_provider().install_default().ok();
+/// let spans = Arc::new(Spans::default());
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(RetryMiddleware::new(RetryRule::transient()))
+///     .with_arc(spans.clone())
+/// #   .with(Answers(|_: &Request| status(503)))
+///     .build();
+/// client.get("http://127.0.0.1/").send().await?; // answered with 503 each time
+/// assert_eq!(*spans.0.lock().unwrap(), [None, Some(1), Some(2), Some(3)]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResendCount(pub u32);
 
-/// What one asks of a final response.
+/// What can be asked of a final response.
 ///
 /// Implemented for [`reqwest::Response`], and for nothing else.
 pub trait ResponseExt: sealed::Sealed {
-    /// The report of the send, where there was a retry or a reason to stop.
+    /// The report of the send; `None` if the first response was an answer.
     fn retry_report(&self) -> Option<&RetryReport>;
 
-    /// How many attempts it took: 1 where there was no retry.
+    /// How many attempts it took: 1 if there was no retry.
     ///
     /// # Examples
     ///
@@ -285,8 +399,8 @@ pub trait ResponseExt: sealed::Sealed {
     /// How long the server asks to wait, from `retry-after-ms` or `Retry-After` (RFC 9110,
     /// 10.2.3), whatever the status and whether or not a rule acted on it.
     ///
-    /// A date is measured against the response's own `Date` header where that reads, else against
-    /// `now`; without either it is `None`.
+    /// A date is measured against the response's own `Date` header if that can be read, else
+    /// against `now`; without either the result is `None`.
     ///
     /// # Examples
     ///

@@ -5,13 +5,40 @@ use super::{Attempt, AttemptOutcome, RetryAfterCap, RetryAfterRole, RetryRule, S
 
 /// Where the wait before a retry came from.
 ///
-/// Under [`RetryAfterRole::Floor`] it is whichever was longer, the server where both were equal.
+/// Under [`RetryAfterRole::Floor`] it is whichever was longer, the server if both were equal.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
+/// use reqwest_retry_rules::{AttemptRecord, ResponseExt, RetryRule, WaitSource};
+///
+/// // Answers, in place of the network: only the first one asks for a wait.
+/// let first = std::sync::atomic::AtomicBool::new(true);
+/// let busy = move |_: &reqwest::Request| {
+///     let answer = http::Response::builder().status(503);
+///     match first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+///         true => answer.header("retry-after-ms", "5").body("").unwrap(),
+///         false => answer.body("").unwrap(),
+///     }
+/// };
+/// let rule = RetryRule { max_retries: 2, ..RetryRule::transient() };
+/// let response = client(rule, busy).get("http://127.0.0.1/").send().await?;
+/// let records = response.retry_report().map_or(&[][..], |report| report.records());
+/// let sources: Vec<_> = records.iter().filter_map(AttemptRecord::wait_source).collect();
+/// assert_eq!(sources, [WaitSource::Server, WaitSource::Backoff]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitSource {
     /// The rule's [`Backoff`](crate::Backoff).
     Backoff,
-    /// The server: a header of its response, or what the caller read from it.
+    /// The server: a header of its response, or what
+    /// [`server_delay`](crate::RetryPolicy::server_delay) read from it.
     Server,
 }
 

@@ -33,17 +33,18 @@ mod terms;
 /// what is sent stays close to what would have been sent without retries.
 ///
 /// It holds back retries only, never a first attempt: a send whose retry the budget refuses ends
-/// with what it has, and the reason is `Throttled`.
+/// with its last response or error, and the reason is
+/// [`Throttled`](crate::StopReason::Throttled).
 ///
 /// # How it counts
 ///
 /// Each origin (scheme, host and port, the scheme's own port where the URL names none) has a
 /// budget to itself, so a sick one does not use up what a healthy one may need. A request that
-/// ends well, and could have been retried, pays in; a retry takes out what `1000 / ratio` such
-/// requests paid.
+/// could have been retried, and ends with a status that is in none of the rule's `statuses`, pays
+/// in; a retry takes out what `1000 / ratio` such requests paid.
 ///
-/// The reserve is what an origin may spend without having earned it: `reserve_per_second` for
-/// every whole second of `window`, to be had all at once. It comes back window by window, not
+/// The reserve is what an origin may spend without having earned it: `reserve_per_second` for every
+/// whole second of `window`, all of it at once if need be. It comes back window by window, not
 /// second by second.
 ///
 /// A payment or a retry is forgotten when it is one `window` old, or not quite: tower counts in
@@ -51,7 +52,7 @@ mod terms;
 /// (under steady traffic) to a tenth more than one. In a long outage an origin is thus sent up to
 /// twice its `reserve_per_second`.
 ///
-/// A caller who sends one request after another is hardly limited: it would have to make ten
+/// A caller that sends one request after another is hardly limited: it would have to make ten
 /// retries a second to use up the default reserve. The budget is there for crowds.
 ///
 /// # Defaults
@@ -64,9 +65,9 @@ mod terms;
 /// Clones share one memory, and so do the policies and clients that hold them. An origin is
 /// forgotten once two windows have passed in which no retry was asked for and no answer completed a
 /// payment, which loses next to nothing: by then, all that it paid and took would be forgotten
-/// anyway. No more than 1024 origins are remembered, of about 1.7 KB each; where more than that are
-/// in use, those that were left alone the longest are forgotten early, and start over with a full
-/// reserve when they are seen again.
+/// anyway. At most 1024 origins are remembered, at about 1.7 KB each; if more are in use, those that
+/// were not used for the longest are forgotten early, and start over with a full reserve when they
+/// are seen again.
 ///
 /// Answers that have not earned a whole retry yet are counted by each thread for itself (beyond
 /// eight, some threads share a count) and put together when a retry is asked for. These, less than
@@ -135,16 +136,20 @@ impl RetryBudget {
         Ok(RetryBudget::on_terms(terms))
     }
 
-    /// Budgets of the caller's making: `make` is called once for each origin.
+    /// Budgets of the caller's own: `make` is called once for each origin.
     ///
-    /// Every answer that counts is one [`deposit`](Budget::deposit), every retry asks
-    /// [`withdraw`](Budget::withdraw) once. An origin that was left alone for 20 seconds is
-    /// forgotten and its budget dropped, so a budget with a longer memory keeps it outside, behind
-    /// an [`Arc`] for instance.
+    /// [`Budget`] is the trait of `tower` 0.5 (feature `retry`), which your crate must name as a
+    /// dependency.
+    ///
+    /// Every answer that counts is one [`deposit`](Budget::deposit); every retry asks
+    /// [`withdraw`](Budget::withdraw) once. An origin that was not used for 20 seconds is forgotten
+    /// and its budget dropped, so a budget with a longer memory has to keep it outside, behind an
+    /// [`Arc`] for instance.
     ///
     /// `make` and the budgets may be slow, and they may panic: that holds up or ends the send that
-    /// asked and leaves all else as it was. While a budget is made, who asks for the same origin
-    /// waits for it; a `make` that panicked is called again by whoever asks next.
+    /// asked and leaves all else as it was. While a budget is being made, other sends to the same
+    /// origin wait for it, so a `make` that itself sends to that origin, on this budget, would wait
+    /// for itself for ever. After a panic the next send to the origin calls `make` again.
     ///
     /// # Examples
     ///

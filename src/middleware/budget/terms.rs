@@ -9,10 +9,12 @@ use tower::retry::budget::TpsBudget;
 /// One retry per answer, in thousandths.
 pub(super) const WHOLE: u32 = 1000;
 
-/// How much a [`RetryBudget`](super::RetryBudget) gives.
+/// How many retries a [`RetryBudget`](super::RetryBudget) allows.
 ///
-/// The default is what a policy has that sets none: one retry for five answers and ten a second,
-/// over ten seconds.
+/// # Defaults
+///
+/// One retry for five answers and ten a second besides, over ten seconds: the terms of a policy
+/// that sets no budget.
 ///
 /// # Examples
 ///
@@ -36,11 +38,11 @@ pub(super) const WHOLE: u32 = 1000;
 pub struct BudgetTerms {
     /// How long an answer counts: 1 to 60 seconds, floored to milliseconds.
     pub window: Duration,
-    /// How many retries an origin is given for every whole second of `window`, whatever it answers:
-    /// less than `i32::MAX`, and zero for none.
+    /// How many retries an origin may be sent for every whole second of `window`, whatever it
+    /// answers: less than `i32::MAX`; zero for none.
     pub reserve_per_second: u32,
     /// How many retries 1000 answers earn: 0 to 1 000 000, where 200 is one for five answers, 1000
-    /// one for each, and 0 leaves the reserve alone. Up to 1000 it is exact. Above, tower rounds
+    /// one for each, and 0 leaves only the reserve. Up to 1000 it is exact. Above, tower rounds
     /// what a retry costs down to a whole thousandth of an answer: 2000 is two retries for each,
     /// 3000 a little more than three, 600 000 a thousand.
     pub ratio: u32,
