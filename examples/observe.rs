@@ -1,4 +1,4 @@
-//! What is to be seen of retries: counters through an observer, `tracing` events as they happen,
+//! How to see retries: counters through an observer, `tracing` events as they happen,
 //! and the report of each send.
 //!
 //! Run it with `cargo run --example observe`.
@@ -14,8 +14,8 @@ use http::{Method, Request};
 use hyper::body::Incoming;
 use reqwest_middleware::ClientBuilder;
 use reqwest_retry_rules::{
-    Backoff, Jitter, ResponseExt, RetryEvent, RetryLabel, RetryMiddleware, RetryObserver,
-    RetryPolicy, RetryReport, RetryRule, StopEvent, StopReason, WaitSource, client_builder,
+    AttemptResult, Backoff, Jitter, ResponseExt, RetryEvent, RetryLabel, RetryMiddleware,
+    RetryObserver, RetryPolicy, RetryReport, RetryRule, StopEvent, WaitSource, client_builder,
 };
 
 use support::{Answer, Service, answer};
@@ -31,18 +31,16 @@ struct Counters {
 
 impl RetryObserver for Counters {
     fn on_retry(&self, event: &RetryEvent<'_>) {
-        self.retries.add(&event.result().to_string());
+        match event.result() {
+            AttemptResult::Status(status) => self.retries.add(status.as_str()),
+            AttemptResult::Failure(failure) => self.retries.add(failure.name()),
+            other => self.retries.add(&other.to_string()),
+        }
     }
 
     fn on_stop(&self, event: &StopEvent<'_>) {
-        // The sentence of a reason may have a wait in it, which makes a poor name for a counter.
-        self.stops.add(match event.reason() {
-            StopReason::Exhausted => "exhausted",
-            StopReason::MethodNotAllowed => "method not allowed",
-            StopReason::RetryAfterTooLong(_) => "wait too long",
-            StopReason::Throttled => "throttled",
-            _ => "other",
-        });
+        // A name stays the same; the sentence of a reason may have a wait in it.
+        self.stops.add(event.reason().name());
     }
 }
 

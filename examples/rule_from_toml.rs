@@ -21,7 +21,7 @@ fn main() -> anyhow::Result<()> {
     println!("What the file says\n");
     print_in_words(&rule);
 
-    println!("\nHow long it waits, by how chance has it\n");
+    println!("\nHow long it waits, as chance decides\n");
     println!("                     least     middle       most");
     for retry in 0..rule.max_retries {
         print!("    before retry {}", retry + 1);
@@ -31,7 +31,7 @@ fn main() -> anyhow::Result<()> {
         println!();
     }
 
-    println!("\nWhat it decides, where chance has it in the middle\n");
+    println!("\nWhat it decides, in the middle of the jitter\n");
     print_decisions(&rule)?;
 
     println!("\nWhat is said of a bad file\n");
@@ -165,7 +165,7 @@ fn print_in_words(rule: &RetryRule) {
     }
     line("no answer", &methods(&rule.sent_failures));
     line(
-        "surely not processed",
+        "certainly not processed",
         if rule.unsent_failures {
             "for every method"
         } else {
@@ -201,9 +201,9 @@ fn print_in_words(rule: &RetryRule) {
     );
     line("backoff", &backoff);
     line(
-        "chance makes of it",
+        "jitter",
         &match jitter {
-            Jitter::NoJitter => "nothing else".to_owned(),
+            Jitter::NoJitter => "none".to_owned(),
             Jitter::Full => "anything from 0 up to it".to_owned(),
             Jitter::Proportional { lo, hi } => format!("{} % to {} %", percent(lo), percent(hi)),
         },
@@ -217,7 +217,7 @@ fn print_in_words(rule: &RetryRule) {
         RetryAfterSource::MsThenHeader => &["retry-after-ms", "retry-after"],
     };
     let headers: Vec<_> = headers.chain(standard.iter().copied()).collect();
-    line("wait that is asked for in", &headers.join(", "));
+    line("wait asked for in", &headers.join(", "));
     line(
         "    if it is shorter",
         match asked.role {
@@ -254,10 +254,12 @@ fn print_in_words(rule: &RetryRule) {
         hard_elapsed,
     } = &rule.limits;
     if let Some(soft) = soft_elapsed {
-        let after = format!(
-            "{} s, except for the first {min_retries}",
-            soft.as_secs_f64()
-        );
+        let soft = soft.as_secs_f64();
+        let after = match min_retries {
+            0 => format!("{soft} s"),
+            1 => format!("{soft} s, but 1 retry is made in any case"),
+            _ => format!("{soft} s, but {min_retries} retries are made in any case"),
+        };
         line("no retry after", &after);
     }
     if let Some(hard) = hard_elapsed {

@@ -3,20 +3,33 @@
 //!
 //! Without a file it shows a rule of its own.
 
+use std::error::Error;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use reqwest_retry_rules::{Backoff, Jitter, Limits, RetryRule};
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> ExitCode {
     let rule = match std::env::args().nth(1) {
-        Some(file) => toml::from_str(&std::fs::read_to_string(file)?)?,
+        Some(file) => match read(&file) {
+            Ok(rule) => rule,
+            // `{error}` points at the fault, where `{error:?}` would be the whole file in one line.
+            Err(error) => {
+                eprintln!("{file}: {error}");
+                return ExitCode::FAILURE;
+            }
+        },
         None => patient(),
     };
     print!("{}", rule.schedule());
-    Ok(())
+    ExitCode::SUCCESS
 }
 
-/// As long as ten minutes, a minute apart in the end.
+fn read(file: &str) -> Result<RetryRule, Box<dyn Error>> {
+    Ok(toml::from_str(&std::fs::read_to_string(file)?)?)
+}
+
+/// For up to ten minutes, a minute apart in the end.
 fn patient() -> RetryRule {
     RetryRule {
         max_retries: 100,

@@ -30,8 +30,8 @@
 //!
 //! [`RetryRule::transient`] makes up to 3 retries of an idempotent method (RFC 9110, 9.2.2): after
 //! a status 429, 502, 503 or 504 and after a failure of the transport, timeouts included. It waits
-//! as the server asks, up to 60 s, and else 100 ms that double up to 1 s, with full jitter. Every
-//! POST and PATCH is left alone.
+//! as long as the server asks, up to 60 s; otherwise it backs off from 100 ms, doubling up to 1 s,
+//! with full jitter. Every POST and PATCH is left alone.
 //!
 //! # What is retried, and what never is
 //!
@@ -40,7 +40,7 @@
 //! | a response | | answered | by [`statuses`](RetryRule::statuses), the server's [`override_header`](RetryRule::override_header), or [`RetryPolicy::retry_if`] |
 //! | no name, no connection, no TLS, no tunnel | [`Dns`](TransportError::Dns), [`Connect`](TransportError::Connect), [`ConnectTimeout`](TransportError::ConnectTimeout), [`Tls`](TransportError::Tls), [`Proxy`](TransportError::Proxy) | unsent | by [`unsent_failures`](RetryRule::unsent_failures), whatever the method, else like what was sent |
 //! | the peer says that it did nothing | [`NotProcessed`](TransportError::NotProcessed) | unsent | likewise |
-//! | any of these after a redirect | [`AfterRedirect`](TransportError::AfterRedirect) | sent | by [`sent_failures`](RetryRule::sent_failures) |
+//! | any of these after a redirect, or after another client sent something on the way | [`AfterRedirect`](TransportError::AfterRedirect) | sent | by [`sent_failures`](RetryRule::sent_failures) |
 //! | no answer in time, closed or reset before it, a body that broke off | [`Timeout`](TransportError::Timeout), [`Closed`](TransportError::Closed), [`Body`](TransportError::Body) | sent | by [`sent_failures`](RetryRule::sent_failures) |
 //! | a certificate that does not verify, a peer that speaks no HTTP | [`Certificate`](TransportError::Certificate), [`Protocol`](TransportError::Protocol) | | never |
 //! | an error of the request, of a redirect policy, of the caller's own body | none | | never |
@@ -52,14 +52,14 @@
 //! Start from [`RetryRule::transient`] and write what differs; [`RetryRule::never`] is the empty
 //! base. Three things to know:
 //!
-//! 1. Never wait without jitter or spread, or those who failed together come back together.
-//!    `transient()` has full jitter on its backoff and **no** spread on `Retry-After`: set
+//! 1. Always add jitter or spread: if all wait equally long, clients that failed together come back
+//! together. `transient()` has full jitter on its backoff and **no** spread on `Retry-After`: set
 //!    [`RetryAfter::spread`] for a crowd of clients.
 //! 2. Let [`backoff.max`](Backoff::max) grow with the number of clients: while a service is down,
 //!    its load is their number divided by their mean wait.
-//! 3. Keep the [`RetryBudget`], unless nobody can do without the answer. With it any rule costs
-//!    little more than no retries; without it immediate retries can turn a ten-minute outage into
-//!    one without end.
+//! 3. Keep the [`RetryBudget`], unless the request has to succeed in the end. With it any rule
+//!    costs little more than no retries; without it immediate retries can turn a ten-minute outage
+//!    into one without end.
 //!
 //! The guide [choosing a rule](guide::choosing_a_rule) has the rest, question by question.
 //!
@@ -77,7 +77,7 @@
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
 //!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`]. **What a task changes**: [`with_retry`], and
 //!   [`with_overrides`] with [`Overrides`]. Nearest wins, type by type.
-//! - **What one learns**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
+//! - **What happened**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
 //!   [`RetryObserver`]; of an error, [`ErrorExt`] and the few that are this crate's own,
 //!   [`RetryError`]; in a middleware further in, [`ResendCount`].
 //! - **Guides**: [choosing a rule](guide::choosing_a_rule), [coming from
@@ -102,7 +102,8 @@
 //! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts |
 //!
 //! A feature that is off makes an answer less precise, never so that something is processed twice.
-//! The minimum supported Rust version is 1.85, that of reqwest.
+//! The minimum supported Rust version is 1.85, that of reqwest; the tests and benchmarks need a
+//! newer one.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,7 @@
 //! Whole sends without a network.
+//!
+//! What is dearer than a middleware that does nothing: the clock, the six looks into the map of the
+//! feature `task-local-extensions`, the budget, the copy of the request.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,10 @@
 //! What a retry costs over real TLS: a connection that was drained is used again, one that was not
 //! is made anew. On loopback a handshake that resumes a session costs next to nothing; elsewhere it
 //! is a round trip or two.
+//!
+//! After a wait of 5 ms, a drained connection is 0.04 ms faster than a new one on the machine of
+//! the README. Without a wait it is 2.2 ms slower, a tick or two of tokio's timer: that is how long
+//! the connection is given to go back into its pool.
 
 use std::time::{Duration, Instant};
 

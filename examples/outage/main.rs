@@ -8,7 +8,7 @@
 //!
 //! # What one learns
 //!
-//! 1. A wait that is the same for all keeps together those who failed together, be it a backoff
+//! 1. If all wait equally long, clients that failed together come back together, be it by a backoff
 //!    without jitter or a `Retry-After` without spread: they come back as one, at forty times the
 //!    capacity, minute after minute, and the service needs seven to nine minutes more to recover;
 //!    with full jitter it needs three and with a spread little more than one, and nothing is lost,
@@ -16,10 +16,10 @@
 //! 2. Let the longest wait fit the crowd: as long as the service is down the load is the number of
 //!    clients divided by their mean wait, so waits of up to a minute (half of it on average) are
 //!    2.9 times what this service can answer, while waits of 60 to 90 seconds are 1.4 times.
-//! 3. Retries at once make of ten minutes an outage without end; a `RetryBudget` bounds any rule to
-//!    little more than no retries at all, and gives up as much as they do, so keep it where
-//!    somebody can do without the answer, and where nobody can, take it off and wait long, with
-//!    jitter and a hard limit.
+//! 3. Immediate retries turn ten minutes into an outage without end; a `RetryBudget` bounds any
+//!    rule to little more than no retries at all, and gives up as much as they do, so keep it,
+//!    unless the requests have to succeed in the end: then take it off and wait long, with jitter
+//!    and a hard limit.
 //!
 //! # The model
 //!
