@@ -19,18 +19,18 @@ type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 
 /// Makes a fresh body for every attempt: a file that is reopened, a generator that starts again.
 ///
-/// Put it into the extensions of a request. A request that has a body sends that first, and the
-/// source makes those of the later attempts; it must make the same. A request without a body takes
+/// Put it into the extensions of a request. A request that has a body sends that one first, and the
+/// source makes those of the later attempts; they must be the same. A request without a body takes
 /// its first from the source too.
 ///
-/// A file, like any stream, goes out in chunks, unless
-/// [`FreshBody::content_length`] says how long it is.
+/// A file, like any stream, is sent in chunks, unless [`FreshBody::content_length`] says how long
+/// it is.
 ///
 /// # Errors
 ///
-/// A maker that fails before the first attempt is the error of the send
-/// ([`RetryError::BodySource`](crate::RetryError::BodySource)). One that fails later ends the send
-/// with the outcome that is in hand and
+/// If the maker fails before the first attempt, that is the error of the send
+/// ([`RetryError::BodySource`](crate::RetryError::BodySource)). If it fails later, the send ends
+/// with the last response or error and
 /// [`StopReason::NotReplayable`](crate::StopReason::NotReplayable).
 ///
 /// # Examples
@@ -67,15 +67,27 @@ type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 pub struct BodySource(Arc<dyn Fn() -> Making + Send + Sync>);
 
 impl BodySource {
-    /// A source whose maker answers at once.
+    /// A source whose maker is not `async`.
     ///
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::BodySource;
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{BodySource, ResponseExt, RetryRule};
     ///
     /// let source = BodySource::new(|| Ok::<_, std::io::Error>("line\n".repeat(1000)));
-    /// # let _ = source;
+    /// // Answers, in place of the network.
+    /// let server = |request: &reqwest::Request| {
+    ///     let bytes = request.body().and_then(reqwest::Body::as_bytes);
+    ///     assert_eq!(bytes.map(<[u8]>::len), Some(5000));
+    ///     status(503)
+    /// };
+    /// let request = client(RetryRule::transient(), server).put("http://127.0.0.1/");
+    /// assert_eq!(request.with_extension(source).send().await?.attempts(), 4);
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn new<F, B, E>(make: F) -> Self
     where
@@ -114,9 +126,9 @@ impl fmt::Debug for BodySource {
     }
 }
 
-/// What a [`BodySource`] makes: a body, and what of the request's head goes with it.
+/// What a [`BodySource`] makes: a body, and the headers of the request that go with it.
 ///
-/// Whatever converts into a [`reqwest::Body`] converts into this.
+/// Anything that converts into a [`reqwest::Body`] converts into this.
 ///
 /// # Examples
 ///
@@ -124,10 +136,12 @@ impl fmt::Debug for BodySource {
 /// the body:
 ///
 /// ```
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
 /// use http::header::{CONTENT_TYPE, HeaderValue};
 /// use reqwest::{Body, multipart::Form};
-/// use reqwest_retry_rules::{BodySource, FreshBody};
+/// use reqwest_retry_rules::{BodySource, FreshBody, ResponseExt, RetryRule};
 ///
 /// let source = BodySource::new(|| {
 ///     let form = Form::new().text("title", "Report").text("year", "2026");
@@ -136,7 +150,13 @@ impl fmt::Debug for BodySource {
 ///     let body = Body::wrap_stream(form.into_stream());
 ///     Ok::<_, http::Error>(FreshBody::from(body).header(CONTENT_TYPE, kind))
 /// });
-/// # let _ = source;
+/// // Answers, in place of the network.
+/// let server = |request: &reqwest::Request| {
+///     assert!(request.body().is_some() && request.headers().contains_key(CONTENT_TYPE));
+///     status(503)
+/// };
+/// let request = client(RetryRule::transient(), server).put("http://127.0.0.1/");
+/// assert_eq!(request.with_extension(source).send().await?.attempts(), 4);
 /// # Ok(())
 /// # }
 /// ```
@@ -168,9 +188,9 @@ impl FreshBody {
     /// States the body's length in bytes, so that it is sent with `Content-Length` in place of
     /// chunks.
     ///
-    /// A body that turns out shorter or longer fails the send before its last piece is written, so
-    /// that no server takes a part of it for the whole. (Of a body whose length is stated as 0
-    /// nothing is read.)
+    /// A body that turns out to be shorter or longer fails the send before its last piece is
+    /// written, so that no server takes a part of it for the whole. (A body whose length is stated
+    /// as 0 is not read at all.)
     ///
     /// # Examples
     ///
@@ -191,7 +211,7 @@ impl FreshBody {
         }
     }
 
-    /// Sets a header of the request that this body goes with, in place of the value it had.
+    /// Sets a header of the request that this body goes with, replacing its value.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));

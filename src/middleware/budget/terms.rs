@@ -30,9 +30,7 @@ pub(super) const WHOLE: u32 = 1000;
 /// assert_eq!(BudgetTerms::default(), default);
 ///
 /// // One retry for ten answers.
-/// let budget = RetryBudget::new(BudgetTerms { ratio: 100, ..BudgetTerms::default() })?;
-/// # let _ = budget;
-/// # Ok::<(), reqwest_retry_rules::InvalidBudget>(())
+/// assert!(RetryBudget::new(BudgetTerms { ratio: 100, ..default }).is_ok());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BudgetTerms {
