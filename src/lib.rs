@@ -53,8 +53,8 @@
 //! base. Three things to know:
 //!
 //! 1. Always add jitter or spread: if all wait equally long, clients that failed together come back
-//! together. `transient()` has full jitter on its backoff and **no** spread on `Retry-After`: set
-//!    [`RetryAfter::spread`] for a crowd of clients.
+//!    together. `transient()` has full jitter on its backoff and **no** spread on `Retry-After`:
+//!    set [`RetryAfter::spread`] for a crowd of clients.
 //! 2. Let [`backoff.max`](Backoff::max) grow with the number of clients: while a service is down,
 //!    its load is their number divided by their mean wait.
 //! 3. Keep the [`RetryBudget`], unless the request has to succeed in the end. With it any rule
