@@ -13,7 +13,7 @@ use super::{grouped, recovery};
 const SIZE: (u32, u32) = (800, 940);
 const HEAD: u32 = 104;
 const COLUMNS: usize = 2;
-/// So many seconds make one point of a line: a panel has about one pixel for each.
+/// How many seconds make one point of a line: a panel has about one pixel for each.
 const SECONDS_A_POINT: usize = 4;
 
 const INK: RGBColor = RGBColor(36, 41, 47);

@@ -20,7 +20,7 @@ const REFUSAL: f64 = 0.2;
 const QUEUE: f64 = SECOND as f64;
 /// The way to the service and back: at least this, and up to three times as much again.
 const ROUND_TRIP: u32 = 20;
-/// So many clients share a process, and with it a retry budget.
+/// How many clients share a process, and with it a retry budget.
 const CLIENTS_OF_A_PROCESS: u32 = 5000;
 
 /// What is compared: a rule, what the service says to it, and whether a budget holds.

@@ -7,7 +7,7 @@ use super::schedule::Schedule;
 use super::scheduled_retry::{ScheduledRetry, Span};
 use super::{RetryAfterCap, RetryAfterRole, StopReason};
 
-/// So many retries are shown at most before some are left out.
+/// The most retries that are shown before some are left out.
 const HEAD: u32 = 9;
 
 impl fmt::Display for Schedule {
