@@ -768,7 +768,7 @@ mod observers {
             fail(errors::builder()),
             fail(errors::refused()),
             status(503),
-            status(503).from_url("http://other.test/"),
+            status(503).answered_by("http://other.test/"),
         ] {
             assert_eq!(hosts_of_a_post(act, Extensions::new()).await, asked);
         }

@@ -221,7 +221,7 @@ mod events {
 
     #[tokio::test(start_paused = true)]
     async fn the_host_is_the_one_that_was_asked() {
-        let elsewhere = || status(503).from_url("http://other.test/");
+        let elsewhere = || status(503).answered_by("http://other.test/");
         for method in [Method::GET, Method::POST] {
             let events = kept(vec![elsewhere(), ok()], method).await;
             let hosts: Vec<_> = events

@@ -256,7 +256,7 @@ enum Then {
 struct Answer {
     status: u16,
     /// Where it comes from, if not from where the request went.
-    url: Option<Url>,
+    url: Option<&'static str>,
     headers: HeaderMap,
     body: Body,
 }
@@ -265,7 +265,10 @@ impl Answer {
     fn into_response(self, asked: &Url) -> Response {
         let mut response = http::Response::builder()
             .status(self.status)
-            .url(self.url.unwrap_or_else(|| asked.clone()))
+            .url(
+                self.url
+                    .map_or_else(|| asked.clone(), |url| url.parse().unwrap()),
+            )
             .body(self.body)
             .unwrap();
         *response.headers_mut() = self.headers;
@@ -348,8 +351,7 @@ impl Act {
     }
 
     /// The answer of this URL, to which a redirect led.
-    pub fn from_url(self, url: &str) -> Self {
-        let url = url.parse().unwrap();
+    pub fn answered_by(self, url: &'static str) -> Self {
         self.answer(|answer| answer.url = Some(url))
     }
 
