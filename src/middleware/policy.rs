@@ -474,6 +474,10 @@ impl RetryPolicy {
     /// error. `text/event-stream` and protocol upgrades are left alone. A body that was read whole
     /// has a length: `content_length()` of a chunked response turns from `None` to `Some`.
     ///
+    /// A client's `read_timeout` runs from the last read on, whoever made it. So a body of which
+    /// the middleware read a part, here or for [`drain_limit`](Self::drain_limit), times out if the
+    /// caller leaves the rest unread for that long.
+    ///
     /// # Examples
     ///
     /// ```
