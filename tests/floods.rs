@@ -1,7 +1,7 @@
 //! Servers that send without end, or very slowly: no hang beyond the timeouts that are set, no
 //! memory without bound, and never a second sending of what may have been processed.
 //!
-//! They have a process of their own, since they ask how much memory it holds.
+//! They have a process of their own, since they ask how much memory it takes.
 #![allow(clippy::disallowed_methods)]
 
 #[path = "support/sends.rs"]
@@ -16,8 +16,10 @@ mod words;
 use std::future::Future;
 use std::time::Duration;
 
+use peak_alloc::PeakAlloc;
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry_rules::RetryPolicy;
+use tokio::sync::Mutex;
 
 use sends::{at_once, retrying};
 
@@ -29,25 +31,29 @@ fn patient(client: reqwest::ClientBuilder, millis: u64) -> ClientWithMiddleware 
 
 /// Nothing hangs beyond the timeouts that are set. This bound is far above them.
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(Duration::from_secs(20), future).await {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
         Ok(output) => output,
         Err(_) => panic!("it hangs: {what}"),
     }
 }
 
-/// How much memory this process holds, where that can be asked.
-fn held() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"))?;
-    let kilobytes: usize = line.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kilobytes << 10)
-}
+/// Counts the bytes that are allocated.
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
 
-/// What ran in between has not left more than this behind, other tests at the same time included.
-#[track_caller]
-fn assert_no_more_than(bytes: usize, before: Option<usize>) {
-    if let (Some(before), Some(after)) = (before, held()) {
-        let more = after.saturating_sub(before);
-        assert!(more < bytes, "{more} bytes more");
-    }
+/// More than a few buffers, and less than what comes in a tenth of a second.
+const LITTLE: usize = 8 << 20;
+
+/// One at a time: each looks at all of the memory.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// Runs it, and panics if more than so many bytes were allocated for it at any moment.
+async fn within<F: Future>(bytes: usize, future: F) -> F::Output {
+    let _turn = TURN.lock().await;
+    let before = MEMORY.current_usage();
+    MEMORY.reset_peak_usage();
+    let output = future.await;
+    let more = MEMORY.peak_usage().saturating_sub(before);
+    assert!(more < bytes, "{more} bytes more");
+    output
 }

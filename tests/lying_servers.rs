@@ -36,7 +36,7 @@ fn policy() -> RetryPolicy {
 
 /// Nothing hangs beyond the timeouts that are set. This bound is far above them.
 async fn soon<F: Future>(what: &str, future: F) -> F::Output {
-    match tokio::time::timeout(Duration::from_secs(20), future).await {
+    match tokio::time::timeout(Duration::from_secs(60), future).await {
         Ok(output) => output,
         Err(_) => panic!("it hangs: {what}"),
     }
