@@ -75,9 +75,25 @@ fn block(printed: &str, request: &str) -> Vec<String> {
         .collect()
 }
 
+/// The requests to a port that is not there yet.
+const TOO_SOON: [&str; 2] = ["POST /bookings", "PUT /photos/1"];
+
+/// A run in which both came too soon: on a busy machine the port may be there first.
+fn quickstart() -> String {
+    for _ in 0..20 {
+        let printed = run("quickstart");
+        let too_late =
+            |request: &&str| block(&printed, request) == [format!("{request} 1. 200 OK ✓ 200 OK")];
+        if !TOO_SOON.iter().any(too_late) {
+            return printed;
+        }
+    }
+    panic!("no request came too soon in any run");
+}
+
 #[test]
 fn the_quickstart_shows_what_became_of_each_request() {
-    let printed = run("quickstart");
+    let printed = quickstart();
     let given_up = |reason: StopReason| format!("└─ given up: {reason}");
     let hour = Duration::from_secs(3600);
     for (request, expected) in [
@@ -149,7 +165,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
         assert_eq!(block(&printed, request), expected);
     }
     // How many attempts it takes until the port is there differs from run to run.
-    for request in ["POST /bookings", "PUT /photos/1"] {
+    for request in TOO_SOON {
         let met = block(&printed, request);
         assert_eq!(met[0], format!("{request} 1. connection refused backoff"));
         assert_eq!(
