@@ -6,13 +6,29 @@ use http::Method;
 
 use super::body::{Content, Made, Stretch};
 use super::dice::Dice;
-use super::fault::{Asked, End, Fault, Handshake, Hop, Proxy, Refusal};
+use super::fault::{Asked, End, Fault, Handshake, Hop, KINDS, Proxy, Refusal};
 use super::plan::{Answer, Claim, Framing, Patience, Plan, RETRIES, Road};
 
 impl Plan {
-    /// The plan of the send of this number.
+    /// The plan of the send of this number. The first ones begin with a fault of each kind in turn,
+    /// so that chance leaves none out.
     pub fn new(seed: u64, id: usize) -> Plan {
-        let dice = &mut Dice::new(seed, id as u64);
+        let kind = KINDS.get(id);
+        let draws = (0_u64..).map(|draw| Dice::new(seed, id as u64 | draw << 32));
+        let mut plans = draws.map(|mut dice| Plan::drawn(&mut dice, id));
+        let fits = |plan: &Plan| kind.is_none_or(|kind| plan.begins_with(kind));
+        plans.find(fits).expect("each kind is drawn now and then")
+    }
+
+    /// Whether the first attempt is certain to be made, and to come to its end, and meets this.
+    fn begins_with(&self, kind: &str) -> bool {
+        let meets = self.fault(0).is_some_and(|fault| fault.kind() == kind);
+        let is_made = self.content.made != Made::FailingSource(0);
+        let is_bounded = matches!(self.patience, Patience::Total(_) | Patience::Leaves(_));
+        meets && is_made && !is_bounded
+    }
+
+    fn drawn(dice: &mut Dice, id: usize) -> Plan {
         let road = dice.weighted(&[
             (24, Road::Shared1),
             (8, Road::Stale1),
