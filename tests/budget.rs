@@ -109,9 +109,12 @@ mod outage {
     #[tokio::test]
     async fn five_hundred_gets_cost_a_server_little_more_than_that() {
         let server = H1::start(Act::status(503)).await;
+        let begun = std::time::Instant::now();
         storm(&real_client(policy()), &server.url("/")).await;
         let cost = server.count();
-        assert!((500..650).contains(&cost), "{cost} requests");
+        // On a busy machine, the reserve grows by ten a second meanwhile.
+        let most = 650 + 10 * begun.elapsed().as_secs() as usize;
+        assert!((500..most).contains(&cost), "{cost} requests");
     }
 
     #[tokio::test]
