@@ -24,9 +24,9 @@ use sends::{at_once, retrying};
 
 const OK: AttemptResult = AttemptResult::Status(StatusCode::OK);
 
-/// Reads bodies up to 100 bytes and waits half a second.
+/// Reads bodies up to 100 bytes and waits a second.
 fn client() -> ClientWithMiddleware {
-    let timeout = Duration::from_millis(500);
+    let timeout = Duration::from_millis(1000);
     retrying(support::client().gzip(true).timeout(timeout), policy())
 }
 

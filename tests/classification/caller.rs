@@ -127,7 +127,7 @@ pub async fn body_of_the_answer_cut_off(method: Method) -> Failed {
 
 pub async fn body_of_the_answer_timed_out(method: Method) -> Failed {
     let body = script::Body::Short(100, "part".into());
-    let client = client().timeout(Duration::from_millis(100));
+    let client = client().timeout(Duration::from_millis(500));
     read(Answer::new(200).send(body).end(End::Stall), client, method).await
 }
 

@@ -110,8 +110,8 @@ pub async fn connection_reset_while_the_request_waits_for_a_stream(method: Metho
 
 pub async fn pings_unanswered(method: Method) -> Failed {
     let client = client()
-        .http2_keep_alive_interval(Duration::from_millis(50))
-        .http2_keep_alive_timeout(Duration::from_millis(50));
+        .http2_keep_alive_interval(Duration::from_millis(150))
+        .http2_keep_alive_timeout(Duration::from_millis(150));
     at(Act::Freeze, client, method).await
 }
 

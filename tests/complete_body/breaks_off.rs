@@ -184,9 +184,9 @@ async fn a_long_body_that_breaks_off_past_the_limit_is_the_callers() {
 /// Ways to bound the reading of a body.
 fn bounded() -> [(ClientBuilder, RetryPolicy); 3] {
     [
-        (support::client().read_timeout(ms(100)), completing(2)),
-        (support::client().timeout(ms(100)), completing(2)),
-        (support::client(), completing(2).attempt_timeout(ms(100))),
+        (support::client().read_timeout(ms(400)), completing(2)),
+        (support::client().timeout(ms(400)), completing(2)),
+        (support::client(), completing(2).attempt_timeout(ms(400))),
     ]
 }
 
@@ -237,7 +237,7 @@ async fn a_total_timeout_bounds_the_reading_of_the_body() {
     let client = retrying(support::client(), completing(2));
     let request = client
         .get(server.url("/"))
-        .with_extension(TotalTimeout(ms(100)));
+        .with_extension(TotalTimeout(ms(400)));
     let (outcome, went) = send(request).await;
     let error = outcome.unwrap_err();
     assert!(error.timed_out());

@@ -139,7 +139,7 @@ async fn a_bomb_in_a_small_body_goes_off_nowhere() {
             .header("content-encoding", "gzip")
             .body(bomb.clone());
         let server = H1::start(answer).await;
-        let sent = send(patient(support::client(), 500).get(server.url("/")));
+        let sent = send(patient(support::client(), 10_000).get(server.url("/")));
         let (outcome, _) = within(LITTLE, soon("a bomb", sent)).await;
         assert_eq!(outcome.unwrap().status(), status);
     }

@@ -64,7 +64,7 @@ async fn frames_that_lie_cost_a_post_one_sending() {
         let server = H2::start(Act::Raw(bytes.into())).await;
         let client = support::client()
             .http2_prior_knowledge()
-            .timeout(Duration::from_millis(200));
+            .timeout(Duration::from_millis(500));
         let client = retrying(client, policy());
         let request = client.post(server.url("/")).body("order");
         let (outcome, went) = soon(what, send(request)).await;

@@ -139,7 +139,7 @@ async fn not_resolved() -> Road {
 
 async fn connecting_times_out() -> Road {
     let hang = Hang::start().await;
-    let client = support::client().connect_timeout(Duration::from_millis(50));
+    let client = support::client().connect_timeout(Duration::from_millis(200));
     Road::plain(client, ConnectTimeout, nowhere(hang.addr, hang)).await
 }
 
