@@ -5,8 +5,11 @@
 mod sends;
 mod support;
 
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::future::join;
@@ -19,8 +22,8 @@ use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, RequestBuilder}
 use reqwest_retry_rules::AttemptResult::{Error, Failure, Status};
 use reqwest_retry_rules::TransportError::*;
 use reqwest_retry_rules::{
-    Backoff, Methods, ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StopReason,
-    TransportError, client_builder, tracked_redirects,
+    AttemptRecord, Backoff, Methods, ReplaySafe, ResponseExt, RetryMiddleware, RetryPolicy,
+    RetryRule, StatusMatch, StopReason, TransportError, client_builder, tracked_redirects,
 };
 
 use sends::{OnRetry, Went, at_once, on_both_runtimes, retrying, send};
@@ -533,6 +536,64 @@ async fn nor_for_a_redirect_that_the_other_was_answered_with() {
     }
 }
 
+/// Puts a query on each request.
+struct Key;
+
+#[async_trait::async_trait]
+impl Middleware for Key {
+    async fn handle(
+        &self,
+        mut request: reqwest::Request,
+        extensions: &mut http::Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<reqwest::Response> {
+        request.url_mut().set_query(Some("key=1"));
+        next.run(request, extensions).await
+    }
+}
+
+/// The other comes from the place that was asked, where it is sent on to no one.
+#[tokio::test]
+async fn nor_where_the_redirects_led_back_to_where_they_began() {
+    let mut rule = refusals_for_all();
+    rule.statuses[0].statuses = vec![StatusMatch::Range(300, 399)];
+    let refused = [Status(StatusCode::FOUND)];
+    for (nowhere, with_key) in [
+        ("http://[", false),
+        ("http://a.b c/", false),
+        ("//h:port/", false),
+        ("http://[", true),
+    ] {
+        for to_itself in [true, false] {
+            let server = H1::start(Act::ask(move |asked| {
+                let at_first = asked.path.starts_with("/first");
+                let (status, to) = match (&asked.method, at_first) {
+                    (&Method::POST, true) if to_itself => (303, "/first"),
+                    (&Method::POST, true) => (307, "/second"),
+                    (&Method::POST, false) => (303, "/first"),
+                    _ => (302, nowhere),
+                };
+                Answer::new(status).header("location", to).into()
+            }))
+            .await;
+            let client = tracked(Version::HTTP_11).build().unwrap();
+            let client = reqwest_middleware::ClientBuilder::new(client)
+                .with(RetryMiddleware::new(rule.clone()));
+            let client = if with_key { client.with(Key) } else { client };
+            // User info is no part of where it goes.
+            let url = server.url("/first").replace("://", "://user:word@");
+            let post = reqwest::Request::new(Method::POST, url.parse().unwrap());
+            let answer = client.build().execute(post).await.unwrap();
+            assert_eq!(answer.status(), 302);
+            let report = answer.retry_report().unwrap();
+            let results = report.records().iter().map(AttemptRecord::result);
+            assert_eq!(results.collect::<Vec<_>>(), refused);
+            let posts = server.count_of(&Method::POST);
+            assert_eq!(posts, if to_itself { 1 } else { 2 }, "{nowhere}");
+        }
+    }
+}
+
 /// Nor is it told of a wait or a limit: it would not have been sent again.
 #[tokio::test]
 async fn what_is_not_sent_again_for_its_method_is_told_of_no_limit() {
@@ -867,6 +928,111 @@ async fn what_another_client_was_sending_when_it_was_dropped_is_not_unsent() {
         assert_eq!(went, once(AfterRedirect));
         assert_eq!(server.count(), 1);
     }
+}
+
+/// What the send around it is answered is not all that became of the POST.
+#[tokio::test]
+async fn what_another_client_sent_to_no_good_end_is_not_forgotten_for_a_refusal() {
+    let refused = Status(StatusCode::TOO_MANY_REQUESTS);
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        let lost = H1::start(act).await;
+        let names = Names::new();
+        names.set("target.test", lost.addr);
+        let inner = retrying(support::client().dns_resolver(names), at_once(1));
+        let busy = H1::start(Act::status(429)).await;
+        let names = Names::new();
+        names.set("target.test", busy.addr);
+        let client = support::client().dns_resolver(names).build().unwrap();
+        let client = reqwest_middleware::ClientBuilder::new(client)
+            .with(RetryMiddleware::new(refusals_for_all()))
+            .with(Race(inner))
+            .build();
+        let (_, went) = send(client.post("http://target.test/").body("order")).await;
+        assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
+        assert_eq!((lost.count(), busy.count()), (1, 1));
+    }
+}
+
+/// A token that is fetched with a GET does no harm when it is fetched twice.
+#[tokio::test]
+async fn a_get_that_was_dropped_or_lost_on_the_way_does_not_count_for_a_post() {
+    struct Impatient(ClientWithMiddleware, String);
+
+    #[async_trait::async_trait]
+    impl Middleware for Impatient {
+        async fn handle(
+            &self,
+            request: reqwest::Request,
+            extensions: &mut http::Extensions,
+            next: Next<'_>,
+        ) -> reqwest_middleware::Result<reqwest::Response> {
+            let token = self.0.get(&self.1).send();
+            let _ = tokio::time::timeout(Duration::from_millis(50), token).await;
+            next.run(request, extensions).await
+        }
+    }
+
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        let issuer = H1::start(act).await;
+        let tokens = retrying(tracked(Version::HTTP_11), at_once(1));
+        let nobody = Refused::new();
+        let client = tracked(Version::HTTP_11).build().unwrap();
+        let client = reqwest_middleware::ClientBuilder::new(client)
+            .with(RetryMiddleware::new(at_once(2)))
+            .with(Impatient(tokens, issuer.url("/token")))
+            .build();
+        let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
+        assert_eq!(went, thrice(Connect));
+    }
+}
+
+/// A middleware that keeps the other client's send until it is dropped itself.
+#[tokio::test]
+async fn what_is_dropped_with_the_attempt_counts_for_the_attempt() {
+    struct Beside(ClientWithMiddleware);
+
+    impl Middleware for Beside {
+        fn handle<'own, 'map, 'chain, 'send>(
+            &'own self,
+            request: reqwest::Request,
+            extensions: &'map mut http::Extensions,
+            next: Next<'chain>,
+        ) -> Pin<
+            Box<dyn Future<Output = reqwest_middleware::Result<reqwest::Response>> + Send + 'send>,
+        >
+        where
+            'own: 'send,
+            'map: 'send,
+            'chain: 'send,
+            Self: 'send,
+        {
+            let copy = request.try_clone().unwrap();
+            let mut beside = Box::pin(self.0.execute(copy));
+            let mut own = Box::pin(async move {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                next.run(request, extensions).await
+            });
+            Box::pin(std::future::poll_fn(move |cx| {
+                match beside.as_mut().poll(cx) {
+                    Poll::Ready(answer) => Poll::Ready(answer),
+                    Poll::Pending => own.as_mut().poll(cx),
+                }
+            }))
+        }
+    }
+
+    let server = H1::start(Act::Silence).await;
+    let names = Names::new();
+    names.set("target.test", server.addr);
+    let inner = retrying(support::client().dns_resolver(names), at_once(1));
+    let client = support::client().dns_resolver(Names::new()).build();
+    let client = reqwest_middleware::ClientBuilder::new(client.unwrap())
+        .with(RetryMiddleware::new(at_once(2)))
+        .with(Beside(inner))
+        .build();
+    let (_, went) = send(client.post("http://target.test/").body("order")).await;
+    assert_eq!(went, once(AfterRedirect));
+    assert_eq!(server.count(), 1);
 }
 
 #[tokio::test]

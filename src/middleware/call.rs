@@ -273,9 +273,10 @@ impl<'a> Call<'a> {
         self.open = false;
     }
 
-    /// Whether an attempt came to something that leaves open whether it was processed.
+    /// Whether an attempt came to something that leaves open whether it was processed, of a request
+    /// of which that matters.
     pub(super) fn may_be_processed(&self) -> bool {
-        !self.records.iter().all(AttemptRecord::is_unsent)
+        !self.idempotent && !self.records.iter().all(AttemptRecord::is_unsent)
     }
 
     /// How many attempts were made, as the records have it.
@@ -300,8 +301,8 @@ impl<'a> Call<'a> {
 /// fails tells.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if !self.ended && (self.open || self.may_be_processed()) {
-            in_flight::note_processed();
+        if !self.ended && (self.open && !self.idempotent || self.may_be_processed()) {
+            in_flight::note_replaced();
         }
     }
 }

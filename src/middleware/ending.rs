@@ -1,6 +1,6 @@
 //! How a send ends: who is told, and where the report is left.
 
-use reqwest::Response;
+use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
 use super::call::{Call, Failed};
@@ -60,11 +60,11 @@ impl Call<'_> {
         reason: StopReason,
         lent: &mut Lent<'_>,
     ) -> Result<Response> {
-        self.tell_stop(reason);
+        self.tell_stop(&in_hand, reason);
         self.ended = true;
         if in_hand.is_err() && self.may_be_processed() {
             // Its error may be passed on as that of a send around this one.
-            in_flight::note_processed();
+            in_flight::note_replaced();
         }
         self.pass_on(&mut in_hand);
         self.leave_report(&mut in_hand, Some(reason), lent);
@@ -110,9 +110,14 @@ impl Call<'_> {
             .for_each(|observer| observer.on_retry(&event));
     }
 
-    fn tell_stop(&self, reason: StopReason) {
+    fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
+        let mut call = self.facts();
+        if let (None, Err(error)) = (call.host, in_hand) {
+            // `tracing` may write to `log`, of which one cannot ask whether it is heard.
+            call.host = error.url().and_then(Url::host_str);
+        }
         let event = StopEvent {
-            call: self.facts(),
+            call,
             attempts: self.attempts(),
             result: self.records.last().map(|record| record.result),
             reason,

@@ -36,7 +36,7 @@ impl Notes {
     /// It was answered with a redirect, and unless that answer is what comes back, another request
     /// goes in its place.
     const SENT_ON: Self = Self(2);
-    /// It was answered, and another request went in its place.
+    /// What it comes to is not all that became of it: see [`note_replaced`].
     const REPLACED: Self = Self(3);
     const ALL: usize = 3;
 
@@ -57,7 +57,8 @@ type Chain<'a> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'a>>;
 
 /// An attempt on its way; once it is over it says what was noted in it.
 pub(crate) struct Running<'a> {
-    chain: Chain<'a>,
+    /// `None` once it is over.
+    chain: Option<Chain<'a>>,
     own: InFlight,
 }
 
@@ -65,7 +66,7 @@ impl<'a> Running<'a> {
     /// Runs the rest of the chain for the request whose extensions live at this [`address`].
     pub(crate) fn new(map: usize, chain: Chain<'a>) -> Self {
         Self {
-            chain,
+            chain: Some(chain),
             own: InFlight(map),
         }
     }
@@ -81,7 +82,15 @@ impl Future for Running<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { chain, own } = &mut *self;
         let _entered = Entered::new(own);
-        chain.as_mut().poll(cx)
+        let Some(running) = chain else {
+            return Poll::Pending;
+        };
+        let outcome = running.as_mut().poll(cx);
+        if outcome.is_ready() {
+            // Here, so that what is noted when it goes is noted of this attempt.
+            *chain = None;
+        }
+        outcome
     }
 }
 
@@ -138,13 +147,6 @@ impl MaybeProcessed {
     }
 }
 
-/// Notes that something of the attempt around this may have been processed: an answer came that
-/// sent it on, or another client, on its way to an error, sent what a middleware further in had
-/// handed to it.
-pub(crate) fn note_processed() {
-    note(|notes| notes.max(Notes::PROCESSED));
-}
-
 /// Notes that the attempt around this was answered with a redirect, which if it is followed has
 /// another request sent (`replaces`) or the same one elsewhere.
 pub(crate) fn note_redirect(replaces: bool) {
@@ -160,7 +162,9 @@ pub(crate) fn note_redirect(replaces: bool) {
     });
 }
 
-/// Notes that the attempt around this was answered, and that another request went in its place.
+/// Notes that what the attempt around this comes to is not all that became of the request: it was
+/// answered, and another request went in its place, or another client, to which a middleware further
+/// in had handed it, sent it to no good end.
 pub(crate) fn note_replaced() {
     note(|_| Notes::REPLACED);
 }

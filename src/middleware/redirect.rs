@@ -1,7 +1,7 @@
 //! Redirect tracking: what a connect error is worth once an answer has sent the request on.
 
-use http::StatusCode;
 use http::header::LOCATION;
+use http::{StatusCode, Uri};
 use reqwest::redirect::Policy;
 use reqwest::{Response, Url};
 use url::Position;
@@ -16,13 +16,15 @@ use super::in_flight;
 /// been processed, whatever becomes of the hop. With a tracked policy such a failure is
 /// [`TransportError::AfterRedirect`](crate::TransportError::AfterRedirect) and never counts as
 /// unsent. What comes of the hop is no answer to that POST either: where the hop is refused with a
-/// status, the POST is retried only if the rule retries sent failures of its method.
+/// status, the POST is retried only if the rule retries sent failures of its method, or if it is
+/// idempotent ([`ReplaySafe`](crate::ReplaySafe)), whatever the rule says of the status.
 ///
 /// The wrapped policy decides as it would alone. Being consulted at all shows that an answer came,
 /// so a policy that stops or refuses the hop is tracked as well.
 ///
 /// The note goes by the task. A middleware further in that sends the request from a task which it
-/// spawns hides the hop, and with it what was processed.
+/// spawns hides the hop, and with it what was processed; and a redirect that a client without
+/// retries meets on the way counts as one of the request around it.
 ///
 /// # Examples
 ///
@@ -37,18 +39,21 @@ use super::in_flight;
 /// ```
 pub fn tracked_redirects(policy: Policy) -> Policy {
     Policy::custom(move |attempt| {
-        if replaces(attempt.status()) && attempt.previous().last() == Some(attempt.url()) {
-            // Where this is followed, what comes back is from the same place.
+        let replaces = replaces(attempt.status());
+        let leads_back = |before: &Url| place(before) == place(attempt.url());
+        if replaces && attempt.previous().iter().any(leads_back) {
+            // Where this is followed, what comes back is from a place that was asked before.
             in_flight::note_replaced();
         } else {
-            in_flight::note_redirect(replaces(attempt.status()));
+            in_flight::note_redirect(replaces);
         }
         policy.redirect(attempt)
     })
 }
 
 /// Whether a redirect has another request sent: a POST goes on as a GET. The others have the same
-/// sent once more, elsewhere (RFC 9110, 15.4.8 and 15.4.9).
+/// sent once more, elsewhere (RFC 9110, 15.4.8 and 15.4.9); reqwest does so with a PATCH whatever
+/// the redirect, which here counts as another to be on the safe side.
 fn replaces(status: StatusCode) -> bool {
     !matches!(
         status,
@@ -57,17 +62,36 @@ fn replaces(status: StatusCode) -> bool {
 }
 
 /// Whether the one redirect that was met is the answer itself: it was not followed.
+///
+/// Had it been, what came back would be from elsewhere, or be no redirect that a policy is asked
+/// about.
 pub(crate) fn is_unfollowed(response: &Response, asked: &Url) -> bool {
-    fn place(url: &Url) -> (&str, &str) {
-        // What else is in a URL is not sent.
-        (
-            url.scheme(),
-            &url[Position::BeforeHost..Position::AfterQuery],
-        )
-    }
     matches!(response.status().as_u16(), 301..=303)
-        && response.headers().contains_key(LOCATION)
         && place(response.url()) == place(asked)
+        && leads_somewhere(response)
+}
+
+/// Whether a redirect can be followed: it names a URL, in characters that a URL may have (RFC 3986,
+/// 2), of which no two parsers make something different.
+fn leads_somewhere(response: &Response) -> bool {
+    let Some(location) = response.headers().get(LOCATION) else {
+        return false;
+    };
+    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(byte);
+    let Ok(location) = location.to_str() else {
+        return false;
+    };
+    let target = response.url().join(location);
+    location.as_bytes().iter().all(is_plain)
+        && target.is_ok_and(|target| Uri::try_from(target.as_str()).is_ok())
+}
+
+/// What of a URL is sent.
+fn place(url: &Url) -> (&str, &str) {
+    (
+        url.scheme(),
+        &url[Position::BeforeHost..Position::AfterQuery],
+    )
 }
 
 /// A fresh [`reqwest::ClientBuilder`] for use with this crate: reqwest's default redirect policy,

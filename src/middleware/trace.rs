@@ -30,7 +30,7 @@ mod on {
 
     /// Whether a send that is given up is written anywhere.
     pub(crate) fn hears_stops() -> bool {
-        tracing::enabled!(target: "reqwest_retry_rules", tracing::Level::WARN)
+        tracing::event_enabled!(target: "reqwest_retry_rules", tracing::Level::WARN)
     }
 
     /// A send that is given up, at level `WARN`.

@@ -63,6 +63,11 @@ impl RetryRule {
     /// So a time limit is given as the reason only for what would have been retried, and a wait
     /// above the cap is `RetryAfterTooLong` even where a time limit would stop too.
     ///
+    /// The middleware adds one check after step 4: where a request was processed, and what came back
+    /// is the answer to another that took its place (a POST after a 303), it is `MethodNotAllowed`
+    /// unless the method is in [`sent_failures`](RetryRule::sent_failures) or the request is
+    /// idempotent. See [`tracked_redirects`](crate::tracked_redirects).
+    ///
     /// Every rule and all facts give an answer, the same one each time: sums saturate, and a
     /// header that cannot be read counts as absent.
     ///

@@ -175,6 +175,10 @@ pub struct RetryRule {
     ///
     /// A later `.redirect(policy)` or `.retry(..)` on that builder undoes this: write
     /// `.redirect(tracked_redirects(policy))`, and no `.retry`.
+    ///
+    /// A middleware further in that hands the request to another client and then goes on by itself
+    /// makes a second hole. What that client sent is noted only if it has this middleware, with
+    /// retries.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried. If not, none is, not even one that proves the request
     /// unsent ([`TransportError::ConnectTimeout`]).
