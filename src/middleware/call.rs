@@ -273,10 +273,10 @@ impl<'a> Call<'a> {
         self.open = false;
     }
 
-    /// Whether an attempt came to something that leaves open whether it was processed, of a request
-    /// of which that matters.
+    /// Whether an attempt may have been processed, of a request of which that matters: one that is on
+    /// its way, or one that came to something which leaves it open.
     pub(super) fn may_be_processed(&self) -> bool {
-        !self.idempotent && !self.records.iter().all(AttemptRecord::is_unsent)
+        !self.idempotent && (self.open || !self.records.iter().all(AttemptRecord::is_unsent))
     }
 
     /// How many attempts were made, as the records have it.
@@ -301,7 +301,7 @@ impl<'a> Call<'a> {
 /// fails tells.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if !self.ended && (self.open && !self.idempotent || self.may_be_processed()) {
+        if !self.ended && self.may_be_processed() {
             in_flight::note_replaced();
         }
     }

@@ -85,6 +85,11 @@ impl<'a> Call<'a> {
             ..Attempt::new(&self.method)
         };
         record.asked = rule.asked(&outcome, &facts);
+        // What was found in a header is not read there again.
+        let facts = Attempt {
+            server_delay: record.asked,
+            ..facts
+        };
         let decided = rule.wait_or_reason(&outcome, &facts, failed.replaced);
         let vetoed = || failure.is_some_and(|failure| policy.refuses(&failure));
         let (duration, source) = match decided {

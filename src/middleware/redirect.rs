@@ -74,16 +74,13 @@ pub(crate) fn is_unfollowed(response: &Response, asked: &Url) -> bool {
 /// Whether a redirect can be followed: it names a URL, in characters that a URL may have (RFC 3986,
 /// 2), of which no two parsers make something different.
 fn leads_somewhere(response: &Response) -> bool {
-    let Some(location) = response.headers().get(LOCATION) else {
-        return false;
-    };
-    let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(byte);
-    let Ok(location) = location.to_str() else {
-        return false;
-    };
-    let target = response.url().join(location);
-    location.as_bytes().iter().all(is_plain)
-        && target.is_ok_and(|target| Uri::try_from(target.as_str()).is_ok())
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte);
+    let location = response.headers().get(LOCATION);
+    let location = location.and_then(|location| location.to_str().ok());
+    location
+        .filter(|location| location.bytes().all(is_plain))
+        .and_then(|location| response.url().join(location).ok())
+        .is_some_and(|target| Uri::try_from(target.as_str()).is_ok())
 }
 
 /// What of a URL is sent.
