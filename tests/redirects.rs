@@ -738,11 +738,7 @@ async fn a_hop_of_another_client_on_the_way_is_its_own() {
     let moved = Server::redirecting(Version::HTTP_11, 302, &issuer.url()).await;
     let token = Token(retrying(tracked(Version::HTTP_11), at_once(2)), moved.url());
     let nobody = Refused::new();
-    let client = tracked(Version::HTTP_11).build().unwrap();
-    let client = reqwest_middleware::ClientBuilder::new(client)
-        .with(RetryMiddleware::new(at_once(2)))
-        .with(token)
-        .build();
+    let client = retrying_around(tracked(Version::HTTP_11), at_once(2), token);
     let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
     assert_eq!(went, thrice(Connect));
     assert_eq!(moved.log().count(), 3);
@@ -765,11 +761,26 @@ impl Middleware for Forward {
 
 /// A client that retries, around another one.
 fn around(rule: RetryRule, inner: ClientWithMiddleware) -> ClientWithMiddleware {
-    let client = support::client().build().unwrap();
-    reqwest_middleware::ClientBuilder::new(client)
+    retrying_around(support::client(), rule, Forward(inner))
+}
+
+/// A client that retries, around a middleware further in.
+fn retrying_around(
+    client: ClientBuilder,
+    rule: RetryRule,
+    further_in: impl Middleware,
+) -> ClientWithMiddleware {
+    reqwest_middleware::ClientBuilder::new(client.build().unwrap())
         .with(RetryMiddleware::new(rule))
-        .with(Forward(inner))
+        .with(further_in)
         .build()
+}
+
+/// What leads to this server by the name `target.test`.
+fn leading_to(server: &H1) -> ClientBuilder {
+    let names = Names::new();
+    names.set("target.test", server.addr);
+    support::client().dns_resolver(names)
 }
 
 #[tokio::test]
@@ -915,15 +926,10 @@ async fn what_another_client_was_sending_when_it_was_dropped_is_not_unsent() {
         ),
         (Act::status(429), RetryPolicy::from(waiting)),
     ] {
-        let names = Names::new();
         let server = H1::start(act).await;
-        names.set("target.test", server.addr);
-        let inner = retrying(support::client().dns_resolver(names), policy);
-        let client = support::client().dns_resolver(Names::new()).build();
-        let client = reqwest_middleware::ClientBuilder::new(client.unwrap())
-            .with(RetryMiddleware::new(at_once(2)))
-            .with(Race(inner))
-            .build();
+        let inner = retrying(leading_to(&server), policy);
+        let nowhere = support::client().dns_resolver(Names::new());
+        let client = retrying_around(nowhere, at_once(2), Race(inner));
         let (_, went) = send(client.post("http://target.test/").body("order")).await;
         assert_eq!(went, once(AfterRedirect));
         assert_eq!(server.count(), 1);
@@ -936,17 +942,9 @@ async fn what_another_client_sent_to_no_good_end_is_not_forgotten_for_a_refusal(
     let refused = Status(StatusCode::TOO_MANY_REQUESTS);
     for act in [Act::Silence, Act::CloseAfterReading] {
         let lost = H1::start(act).await;
-        let names = Names::new();
-        names.set("target.test", lost.addr);
-        let inner = retrying(support::client().dns_resolver(names), at_once(1));
+        let inner = retrying(leading_to(&lost), at_once(1));
         let busy = H1::start(Act::status(429)).await;
-        let names = Names::new();
-        names.set("target.test", busy.addr);
-        let client = support::client().dns_resolver(names).build().unwrap();
-        let client = reqwest_middleware::ClientBuilder::new(client)
-            .with(RetryMiddleware::new(refusals_for_all()))
-            .with(Race(inner))
-            .build();
+        let client = retrying_around(leading_to(&busy), refusals_for_all(), Race(inner));
         let (_, went) = send(client.post("http://target.test/").body("order")).await;
         assert_eq!(went, Went::stopped([refused], StopReason::MethodNotAllowed));
         assert_eq!((lost.count(), busy.count()), (1, 1));
@@ -976,11 +974,8 @@ async fn a_get_that_was_dropped_or_lost_on_the_way_does_not_count_for_a_post() {
         let issuer = H1::start(act).await;
         let tokens = retrying(tracked(Version::HTTP_11), at_once(1));
         let nobody = Refused::new();
-        let client = tracked(Version::HTTP_11).build().unwrap();
-        let client = reqwest_middleware::ClientBuilder::new(client)
-            .with(RetryMiddleware::new(at_once(2)))
-            .with(Impatient(tokens, issuer.url("/token")))
-            .build();
+        let token = Impatient(tokens, issuer.url("/token"));
+        let client = retrying_around(tracked(Version::HTTP_11), at_once(2), token);
         let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
         assert_eq!(went, thrice(Connect));
     }
@@ -1022,14 +1017,9 @@ async fn what_is_dropped_with_the_attempt_counts_for_the_attempt() {
     }
 
     let server = H1::start(Act::Silence).await;
-    let names = Names::new();
-    names.set("target.test", server.addr);
-    let inner = retrying(support::client().dns_resolver(names), at_once(1));
-    let client = support::client().dns_resolver(Names::new()).build();
-    let client = reqwest_middleware::ClientBuilder::new(client.unwrap())
-        .with(RetryMiddleware::new(at_once(2)))
-        .with(Beside(inner))
-        .build();
+    let inner = retrying(leading_to(&server), at_once(1));
+    let nowhere = support::client().dns_resolver(Names::new());
+    let client = retrying_around(nowhere, at_once(2), Beside(inner));
     let (_, went) = send(client.post("http://target.test/").body("order")).await;
     assert_eq!(went, once(AfterRedirect));
     assert_eq!(server.count(), 1);
@@ -1039,11 +1029,8 @@ async fn what_is_dropped_with_the_attempt_counts_for_the_attempt() {
 async fn a_second_copy_further_in_leaves_the_hops_to_the_first() {
     let nobody = Refused::new();
     let server = Server::redirecting(Version::HTTP_11, 303, &nobody.url("/next")).await;
-    let client = tracked(Version::HTTP_11).build().unwrap();
-    let client = reqwest_middleware::ClientBuilder::new(client)
-        .with(RetryMiddleware::new(at_once(2)))
-        .with(RetryMiddleware::new(at_once(2)))
-        .build();
+    let second = RetryMiddleware::new(at_once(2));
+    let client = retrying_around(tracked(Version::HTTP_11), at_once(2), second);
     let (_, went) = send(client.post(server.url()).body("order")).await;
     assert_eq!(went, once(AfterRedirect));
     assert_eq!(server.log().count(), 1);
