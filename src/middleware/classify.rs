@@ -135,6 +135,20 @@ pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> 
     chain(error).find_map(|link| link.downcast_ref())
 }
 
+/// True if the error names another URL than the one that was asked, query and fragment aside: a
+/// middleware further in made another request, and passes on what became of that.
+pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &reqwest::Url) -> bool {
+    use url::Position;
+    let named = find::<reqwest::Error>(error).and_then(reqwest::Error::url);
+    named.is_some_and(|url| url[..Position::AfterPath] != asked[..Position::AfterPath])
+}
+
+/// True if the peer refused the HTTP/2 stream of a request (REFUSED_STREAM), and so did not process
+/// it.
+pub(crate) fn is_refused_stream(error: &(dyn StdError + 'static)) -> bool {
+    chain(error).any(|link| of_h2(link) == Some(Finding::NotProcessed))
+}
+
 /// How far a chain is followed. The longest that reqwest makes has fewer than ten links; this
 /// is against one that bites its own tail.
 const DEPTH: usize = 64;

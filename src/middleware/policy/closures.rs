@@ -7,12 +7,12 @@ use reqwest_middleware::Error;
 
 use super::RetryPolicy;
 use crate::middleware::head::ResponseHead;
-use crate::rule::{Methods, TransportError};
+use crate::rule::{AttemptOutcome, Methods, TransportError};
 
 type HeadTest = dyn Fn(&ResponseHead<'_>) -> bool + Send + Sync;
-pub(super) type DelayOf = dyn Fn(&ResponseHead<'_>) -> Option<Duration> + Send + Sync;
-pub(super) type ClassOf = dyn Fn(&Error) -> Option<TransportError> + Send + Sync;
-pub(super) type FailureTest = dyn Fn(&TransportError) -> bool + Send + Sync;
+pub(super) type ServerDelay = dyn Fn(&ResponseHead<'_>) -> Option<Duration> + Send + Sync;
+pub(super) type Classify = dyn Fn(&Error) -> Option<TransportError> + Send + Sync;
+pub(super) type Veto = dyn Fn(&AttemptOutcome<'_>) -> bool + Send + Sync;
 
 #[derive(Clone)]
 pub(super) struct Condition {
@@ -21,11 +21,12 @@ pub(super) struct Condition {
 }
 
 impl RetryPolicy {
-    /// Also retries a response for which `test` holds, where the method is one of `methods`.
+    /// Also retries a response for which `test` holds, if the method is one of `methods`.
     ///
-    /// It is asked of a response whose status is in none of the rule's `statuses`, whatever that
-    /// status is, 2xx included. Where several are set, the first that holds and allows the
-    /// method decides. It sees the head alone: a body is not read to decide.
+    /// It is asked of every response, whatever its status, 2xx included. A
+    /// [`StatusRule`](crate::StatusRule) that allows the method needs no condition, and one with
+    /// [`Methods::Never`] outranks it. Several conditions may be set: of those that hold, the first
+    /// that allows the method decides. A condition sees the head alone: the body is not read.
     ///
     /// # Examples
     ///
@@ -51,7 +52,7 @@ impl RetryPolicy {
         test: impl Fn(&ResponseHead<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.with(|s| {
-            s.conditions.push(Condition {
+            s.retry_if.push(Condition {
                 methods,
                 holds: Arc::new(test),
             })
@@ -129,25 +130,44 @@ impl RetryPolicy {
         self.with(|s| s.classify_with = Some(Arc::new(classify)))
     }
 
-    /// Retries only those transport failures for which `test` holds: it may refuse one that the
-    /// rule allows, with [`StopReason::NotRetryable`](crate::StopReason::NotRetryable), and never
-    /// allows one that the rule refuses.
+    /// Refuses a retry if `test` holds for the response or failure: with
+    /// [`StopReason::NotRetryable`](crate::StopReason::NotRetryable), whatever else allows it.
+    ///
+    /// Several may be set; it is enough that one refuses. None of them ever allows what the rule
+    /// refuses.
     ///
     /// # Examples
     ///
     /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule, TransportError};
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{AttemptOutcome, ResponseExt, RetryPolicy, RetryRule};
     ///
-    /// let only_timeouts = TransportError::is_timeout;
-    /// let policy = RetryPolicy::from(RetryRule::transient()).retry_failures_if(only_timeouts);
-    /// # let _ = policy;
-    /// assert!(only_timeouts(&TransportError::Timeout));
-    /// assert!(!only_timeouts(&TransportError::Closed));
+    /// // A 429 of this service with this header will not pass by waiting.
+    /// fn out_of_credit(outcome: &AttemptOutcome<'_>) -> bool {
+    ///     match outcome {
+    ///         AttemptOutcome::Response { status, headers } => {
+    ///             *status == 429 && headers.contains_key("x-out-of-credit")
+    ///         }
+    ///         AttemptOutcome::Failure(_) => false,
+    ///     }
+    /// }
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).veto(out_of_credit);
+    /// // In place of the network.
+    /// let server = |_: &reqwest::Request| {
+    ///     http::Response::builder().status(429).header("x-out-of-credit", "1").body("").unwrap()
+    /// };
+    /// let response = client(policy, server).get("http://127.0.0.1/").send().await?;
+    /// assert_eq!(response.attempts(), 1);
+    /// # Ok(())
+    /// # }
     /// ```
-    pub fn retry_failures_if(
+    pub fn veto(
         self,
-        test: impl Fn(&TransportError) -> bool + Send + Sync + 'static,
+        test: impl Fn(&AttemptOutcome<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.with(|s| s.retry_failures_if = Some(Arc::new(test)))
+        self.with(|s| s.veto.push(Arc::new(test)))
     }
 }

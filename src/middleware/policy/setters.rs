@@ -1,143 +1,26 @@
-//! A rule, and what is not data: closures, budgets, observers, limits of this process.
+//! The setters of a policy, but for those that take a closure about an outcome.
 
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::HeaderName;
 
-use self::closures::{ClassOf, Condition, DelayOf, FailureTest};
-use super::budget::RetryBudget;
-use super::observer::RetryObserver;
-use crate::rule::RetryRule;
-
-mod closures;
-mod questions;
-
-/// How much of a refused response is read by default while the wait runs: 64 KiB.
-const DRAIN_LIMIT: usize = 64 * 1024;
-
-/// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
-///
-/// `RetryPolicy::from(rule)` changes nothing about the rule; each setter is named for what it sets.
-/// A clone is cheap and shares the rule, the closures and the budget.
-///
-/// # Defaults
-///
-/// | setter | default |
-/// | --- | --- |
-/// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`retry_failures_if`](Self::retry_failures_if) | nothing is asked |
-/// | [`total_timeout`](Self::total_timeout), [`attempt_timeout`](Self::attempt_timeout) | none |
-/// | [`budget`](Self::budget) | [`RetryBudget::default`]: 20 % and 10 retries a second for each origin |
-/// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
-/// | [`drain_limit`](Self::drain_limit) | 64 KiB |
-/// | [`complete_body`](Self::complete_body) | 0 bytes: off |
-/// | [`observer`](Self::observer) | none |
-/// | [`jitter_source`](Self::jitter_source), [`wall_clock`](Self::wall_clock) | the thread's random generator, the system's clock |
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use reqwest_retry_rules::{Methods, RetryMiddleware, RetryPolicy, RetryRule};
-///
-/// let policy = RetryPolicy::from(RetryRule::transient())
-///     .retry_if(Methods::Idempotent, |head| {
-///         head.status() == 403
-///             && head.headers().get("x-ratelimit-remaining").is_some_and(|left| left == "0")
-///     })
-///     .total_timeout(Duration::from_secs(20));
-/// assert_eq!(policy.rule(), &RetryRule::transient());
-/// let middleware = RetryMiddleware::new(policy);
-/// # let _ = middleware;
-/// ```
-#[derive(Clone)]
-#[must_use = "a policy does nothing until a middleware, a request or a task has it"]
-pub struct RetryPolicy {
-    rule: Arc<RetryRule>,
-    settings: Arc<Settings>,
-}
-
-#[derive(Clone)]
-struct Settings {
-    conditions: Vec<Condition>,
-    server_delay: Option<Arc<DelayOf>>,
-    classify_with: Option<Arc<ClassOf>>,
-    retry_failures_if: Option<Arc<FailureTest>>,
-    total_timeout: Option<Duration>,
-    attempt_timeout: Option<Duration>,
-    budget: BudgetChoice,
-    attempt_header: Option<HeaderName>,
-    idempotency_key: Option<HeaderName>,
-    drain_limit: usize,
-    complete_body: usize,
-    observers: Vec<Arc<dyn RetryObserver>>,
-    jitter_source: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
-    wall_clock: Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>,
-}
-
-/// A budget that was set replaces the one further out; the one that every policy starts with does
-/// not, and is made when it is first needed: most policies of single requests never do.
-#[derive(Clone, Debug)]
-enum BudgetChoice {
-    Unset(Arc<OnceLock<RetryBudget>>),
-    Set(RetryBudget),
-    Off,
-}
-
-impl From<RetryRule> for RetryPolicy {
-    fn from(rule: RetryRule) -> Self {
-        Self::from(Arc::new(rule))
-    }
-}
-
-impl From<Arc<RetryRule>> for RetryPolicy {
-    fn from(rule: Arc<RetryRule>) -> Self {
-        let settings = Settings {
-            conditions: Vec::new(),
-            server_delay: None,
-            classify_with: None,
-            retry_failures_if: None,
-            total_timeout: None,
-            attempt_timeout: None,
-            budget: BudgetChoice::Unset(Arc::default()),
-            attempt_header: None,
-            idempotency_key: None,
-            drain_limit: DRAIN_LIMIT,
-            complete_body: 0,
-            observers: Vec::new(),
-            jitter_source: None,
-            wall_clock: None,
-        };
-        Self {
-            rule,
-            settings: Arc::new(settings),
-        }
-    }
-}
+use super::RetryPolicy;
+use super::settings::BudgetChoice;
+use crate::middleware::budget::RetryBudget;
+use crate::middleware::observer::RetryObserver;
 
 impl RetryPolicy {
-    /// The rule.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use reqwest_retry_rules::{RetryPolicy, RetryRule};
-    ///
-    /// assert_eq!(RetryPolicy::from(RetryRule::transient()).rule().max_retries, 3);
-    /// ```
-    pub fn rule(&self) -> &RetryRule {
-        &self.rule
-    }
-
     /// Bounds the whole send, waits and attempts together, up to the response's head (or to the end
-    /// of its body where [`complete_body`](Self::complete_body) reads it).
+    /// of its body if [`complete_body`](Self::complete_body) reads it).
     ///
     /// No wait that would outlast it is begun
     /// ([`StopReason::Budget`](crate::StopReason::Budget)); an attempt in flight when it runs out
     /// is ended with [`RetryError::TotalTimeout`](crate::RetryError::TotalTimeout). Zero sends
-    /// nothing. A [`TotalTimeout`](crate::TotalTimeout) or [`Deadline`](crate::Deadline) of the
-    /// request or the task can only make it shorter.
+    /// nothing. A [`TotalTimeout`](crate::TotalTimeout) of the request or the task replaces it, longer
+    /// or shorter; a [`Deadline`](crate::Deadline) can only make it shorter.
+    ///
+    /// **It does not bound the reading of a body**, or anything else that comes after the head.
     ///
     /// # Examples
     ///
@@ -195,6 +78,45 @@ impl RetryPolicy {
     /// ```
     pub fn attempt_timeout(self, timeout: Duration) -> Self {
         self.with(|s| s.attempt_timeout = Some(timeout))
+    }
+
+    /// Bounds each attempt up to the head of its response, connecting and upload included, and not a
+    /// byte further: for downloads, whose bodies may take long.
+    ///
+    /// An attempt that is too slow is dropped. That is a
+    /// [`Timeout`](crate::TransportError::Timeout), which
+    /// [`sent_failures`](crate::RetryRule::sent_failures) decides; if it is not retried, the error is
+    /// [`RetryError::HeadTimeout`](crate::RetryError::HeadTimeout). It starts again with each attempt.
+    /// None by default.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # rustls::crypto::ring::default_provider().install_default().ok();
+    /// use std::time::Duration;
+    /// use reqwest_middleware::ClientBuilder;
+    /// use reqwest_retry_rules::{
+    ///     ErrorExt, RetryMiddleware, RetryPolicy, RetryRule, client_builder,
+    /// };
+    ///
+    /// // A server that takes a connection and says nothing.
+    /// let silent = std::net::TcpListener::bind("127.0.0.1:0")?;
+    /// let url = format!("http://{}/", silent.local_addr()?);
+    ///
+    /// let policy = RetryPolicy::from(RetryRule { max_retries: 1, ..RetryRule::transient() })
+    ///     .head_timeout(Duration::from_millis(20));
+    /// let client = ClientBuilder::new(client_builder().build()?)
+    ///     .with(RetryMiddleware::new(policy))
+    ///     .build();
+    /// let error = client.get(url).send().await.unwrap_err();
+    /// assert!(error.timed_out());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn head_timeout(self, timeout: Duration) -> Self {
+        self.with(|s| s.head_timeout = Some(timeout))
     }
 
     /// Limits the retries of each origin with `budget` in place of the default.
@@ -447,28 +369,5 @@ impl RetryPolicy {
     /// ```
     pub fn wall_clock(self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.with(|s| s.wall_clock = Some(Arc::new(clock)))
-    }
-
-    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
-        set(Arc::make_mut(&mut self.settings));
-        self
-    }
-}
-
-impl fmt::Debug for RetryPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = &*self.settings;
-        f.debug_struct("RetryPolicy")
-            .field("rule", &self.rule)
-            .field("conditions", &s.conditions.len())
-            .field("total_timeout", &s.total_timeout)
-            .field("attempt_timeout", &s.attempt_timeout)
-            .field("budget", &s.budget)
-            .field("attempt_header", &s.attempt_header)
-            .field("idempotency_key", &s.idempotency_key)
-            .field("drain_limit", &s.drain_limit)
-            .field("complete_body", &s.complete_body)
-            .field("observers", &s.observers.len())
-            .finish_non_exhaustive()
     }
 }

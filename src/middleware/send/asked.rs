@@ -1,0 +1,127 @@
+//! The request of a send, as far as it matters once it is on its way.
+
+use http::{HeaderName, HeaderValue, Method};
+use reqwest::{Request, Url};
+
+use super::in_force::InForce;
+use crate::middleware::request::KeptRequest;
+use crate::middleware::tracking::{self, Notes};
+use crate::middleware::{clock, trace};
+use crate::rule::is_idempotent;
+
+pub(super) struct Asked {
+    pub(super) method: Method,
+    repeatable: Repeatable,
+    /// What a retry needs; `None` if none could be allowed.
+    kept: Option<KeptRequest>,
+    /// The URL, if it is not in `kept` and somebody may want to know it. The response may come from
+    /// another, after a redirect.
+    url: Option<Url>,
+}
+
+/// Why sending the request twice does no more than sending it once, if that is so.
+enum Repeatable {
+    No,
+    /// By its method, or because the caller says so.
+    Yes,
+    /// By this idempotency key.
+    ByKey(HeaderName, HeaderValue),
+}
+
+impl Asked {
+    /// Gives the request what the policy wants of it, and keeps what is needed of it.
+    pub(super) fn new(in_force: &InForce<'_>, request: &mut Request) -> Self {
+        let settings = in_force.settings();
+        let method = request.method().clone();
+        let repeatable = Repeatable::of(in_force, request);
+        if let Some(limit) = settings.attempt_timeout {
+            let timeout = request.timeout_mut();
+            *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
+        }
+        let kept = if in_force.could_retry(&method, repeatable.is_idempotent()) {
+            KeptRequest::of(request, in_force.body_source().cloned())
+        } else {
+            None
+        };
+        let is_wanted = || {
+            !settings.observers.is_empty() || settings.looks_at_heads() || trace::stop_is_enabled()
+        };
+        let url = (kept.is_none() && is_wanted()).then(|| request.url().clone());
+        Self {
+            method,
+            repeatable,
+            kept,
+            url,
+        }
+    }
+
+    pub(super) fn idempotent(&self) -> bool {
+        self.repeatable.is_idempotent()
+    }
+
+    pub(super) fn kept(&self) -> Option<&KeptRequest> {
+        self.kept.as_ref()
+    }
+
+    /// The URL, if it was kept.
+    pub(super) fn url(&self) -> Option<&Url> {
+        self.kept.as_ref().map(KeptRequest::url).or(self.url.as_ref())
+    }
+
+    /// True if something of the request may have been processed, whatever the attempt fails with.
+    pub(super) fn processed(&self, notes: &Notes) -> bool {
+        notes.processed(|name, value| self.carries(name, value))
+    }
+
+    /// True if the response answers another request.
+    pub(super) fn replaced(&self, notes: &Notes, is_unfollowed: impl FnOnce() -> bool) -> bool {
+        notes.replaced(is_unfollowed, |name, value| self.carries(name, value))
+    }
+
+    fn carries(&self, name: &HeaderName, value: &HeaderValue) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|kept| kept.carries(name, value))
+    }
+
+    /// Notes for a send further out, which may go on, that this request may have been processed.
+    pub(super) fn note_processed(&self) {
+        match &self.repeatable {
+            Repeatable::Yes => {}
+            Repeatable::No => tracking::note_replaced(),
+            Repeatable::ByKey(name, value) => tracking::note_key(name.clone(), value.clone()),
+        }
+    }
+}
+
+impl Repeatable {
+    fn of(in_force: &InForce<'_>, request: &mut Request) -> Self {
+        let by_method = is_idempotent(request.method());
+        // A key is sent even if the caller has stated what the request is.
+        let key = (!by_method).then(|| key_of(in_force, request)).flatten();
+        match (in_force.replay_safe(), key) {
+            (Some(true), _) => Self::Yes,
+            (Some(false), _) => Self::No,
+            (None, _) if by_method => Self::Yes,
+            (None, Some((name, value))) => Self::ByKey(name, value),
+            (None, None) => Self::No,
+        }
+    }
+
+    fn is_idempotent(&self) -> bool {
+        !matches!(self, Self::No)
+    }
+}
+
+/// The idempotency key of the request, if the policy wants one: the caller's, else a random one.
+fn key_of(in_force: &InForce<'_>, request: &mut Request) -> Option<(HeaderName, HeaderValue)> {
+    let name = in_force.settings().idempotency_key.as_ref()?;
+    if let Some(value) = request.headers().get(name) {
+        return Some((name.clone(), value.clone()));
+    }
+    let key = format!("{:032x}", clock::random_key());
+    let value = HeaderValue::try_from(key).ok()?;
+    // A head that is full goes without.
+    let inserted = request.headers_mut().try_insert(name, value.clone());
+    inserted.is_ok().then(|| (name.clone(), value))
+}

@@ -1,0 +1,98 @@
+//! What is known of a send.
+
+use std::future::Future;
+
+use http::Extensions;
+use reqwest::Request;
+use reqwest_middleware::Error;
+
+use super::asked::Asked;
+use super::extensions::SendExtensions;
+use super::history::History;
+use super::in_force::InForce;
+use super::time::SendTime;
+use crate::middleware::clock;
+use crate::middleware::error::RetryError;
+use crate::rule::StopReason;
+
+/// One send on its way. Each step of the loop is a method in a file of its own.
+pub(super) struct Call<'a> {
+    pub(super) in_force: &'a InForce<'a>,
+    pub(super) asked: Asked,
+    pub(super) time: SendTime,
+    pub(super) history: History,
+    pub(super) extensions: SendExtensions<'a>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(
+        in_force: &'a InForce<'a>,
+        request: &mut Request,
+        extensions: &'a mut Extensions,
+    ) -> Self {
+        let time = in_force.time();
+        let asked = Asked::new(in_force, request);
+        let extensions = SendExtensions::new(extensions, asked.kept().is_some());
+        Self {
+            in_force,
+            asked,
+            time,
+            history: History::new(time.started),
+            extensions,
+        }
+    }
+
+    /// Makes ready for the first attempt: there must be time for it, and a request without a body
+    /// takes its first from the body source.
+    ///
+    /// # Errors
+    ///
+    /// The error of the send, and the reason to stop.
+    pub(super) async fn make_ready(
+        &mut self,
+        request: &mut Request,
+    ) -> Result<(), (Error, StopReason)> {
+        if self.time.is_over(self.time.started) {
+            return Err((self.total_timeout(), StopReason::TotalTimeout));
+        }
+        let Some(source) = self.in_force.body_source() else {
+            return Ok(());
+        };
+        if request.body().is_some() {
+            return Ok(());
+        }
+        let making = Box::pin(async { source.make().await?.put_into(request) });
+        match self.within_time(making).await {
+            Some(Ok(())) => Ok(()),
+            Some(Err(source)) => {
+                let error = Error::middleware(RetryError::BodySource { source });
+                Err((error, StopReason::NotReplayable))
+            }
+            None => Err((self.total_timeout(), StopReason::TotalTimeout)),
+        }
+    }
+
+    /// Runs `future` within the time of the send; `None` if that ran out.
+    pub(super) async fn within_time<F: Future>(&self, future: F) -> Option<F::Output> {
+        match self.time.ends {
+            Some(end) => clock::timeout_at(end, future).await.ok(),
+            None => Some(future.await),
+        }
+    }
+
+    /// The error of a send whose time ran out.
+    pub(super) fn total_timeout(&mut self) -> Error {
+        let (attempts, last) = (self.history.attempts(), self.history.take_last_error());
+        Error::middleware(RetryError::TotalTimeout { attempts, last })
+    }
+}
+
+/// A send that is dropped on its way notes for the send around it, which may go on, what one that
+/// fails notes.
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if !self.history.has_ended() && self.history.may_be_processed() {
+            self.asked.note_processed();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How a send ends: the observers' events, and where the report is left.
+
+use reqwest::{Response, Url};
+use reqwest_middleware::Result;
+
+use super::attempt::Failed;
+use super::call::Call;
+use super::judgement::Wait;
+use crate::middleware::budget::RetryBudget;
+use crate::middleware::clock;
+use crate::middleware::observer::{CallFacts, RetryEvent, StopEvent};
+use crate::middleware::origin::Origin;
+use crate::middleware::report::{AttemptResult, RetryReport};
+use crate::middleware::trace;
+use crate::middleware::tracking::MaybeProcessed;
+use crate::rule::StopReason;
+
+impl Call<'_> {
+    /// There is an answer. The answer to a first attempt leaves no report, unless the caller holds a
+    /// log.
+    pub(super) fn answer(&mut self, mut outcome: Result<Response>) -> Result<Response> {
+        self.history.end();
+        let is_reported = !self.history.is_empty() || self.in_force.log().is_some();
+        if let (true, Ok(response)) = (is_reported, &outcome) {
+            let result = AttemptResult::Status(response.status());
+            self.history.record_result(result, clock::now());
+        }
+        // Only now: a budget may take its time, which is no part of the attempt.
+        if let (Some(budget), Some(kept)) = (self.budget(), self.asked.kept()) {
+            budget.deposit(Origin::from(kept.url()));
+        }
+        self.mark(&mut outcome);
+        if is_reported {
+            self.leave_report(&mut outcome, None);
+        }
+        outcome
+    }
+
+    /// No further attempt is made.
+    pub(super) fn give_up(
+        &mut self,
+        mut outcome: Result<Response>,
+        reason: StopReason,
+    ) -> Result<Response> {
+        self.announce_stop(&outcome, reason);
+        self.history.end();
+        let is_whole_story = outcome.is_ok() && !self.history.was_replaced();
+        if !is_whole_story && self.history.may_be_processed() {
+            // A middleware in between may pass it on as the outcome of a send further out.
+            self.asked.note_processed();
+        }
+        self.mark(&mut outcome);
+        self.leave_report(&mut outcome, Some(reason));
+        outcome
+    }
+
+    /// Marks a response that is not all that became of the request, for a send further out that is
+    /// given it as its answer.
+    fn mark(&self, outcome: &mut Result<Response>) {
+        if let Ok(response) = outcome {
+            if self.history.has_lost_answers() {
+                MaybeProcessed::mark(response);
+            }
+        }
+    }
+
+    /// The budget that limits the retries of this send.
+    pub(super) fn budget(&self) -> Option<&RetryBudget> {
+        self.in_force.budget()
+    }
+
+    /// Leaves the report in each place in which it is looked for.
+    fn leave_report(&mut self, outcome: &mut Result<Response>, stop: Option<StopReason>) {
+        let elapsed = self.time.elapsed(clock::now());
+        let label = self.in_force.label().cloned();
+        let report = RetryReport::new(self.history.take_records(), stop, elapsed, label);
+        if let Some(log) = self.in_force.log() {
+            log.set(report.clone());
+        }
+        if let Ok(response) = outcome {
+            response.extensions_mut().insert(report.clone());
+        }
+        self.extensions.leave_report(report);
+    }
+
+    pub(super) fn announce_retry(&self, failed: &Failed<'_>, wait: Wait) {
+        let event = RetryEvent {
+            call: self.facts(),
+            retry: self.history.retries().saturating_add(1),
+            result: failed.result,
+            wait: wait.duration,
+            source: wait.source,
+        };
+        trace::retry(&event);
+        for observer in &self.in_force.settings().observers {
+            observer.on_retry(&event);
+        }
+    }
+
+    fn announce_stop(&self, outcome: &Result<Response>, reason: StopReason) {
+        let mut call = self.facts();
+        if let (None, Err(error)) = (call.host, outcome) {
+            // `tracing` may write to `log`, and nobody can ask whether that is on.
+            call.host = error.url().and_then(Url::host_str);
+        }
+        let event = StopEvent {
+            call,
+            attempts: self.history.attempts(),
+            result: self.history.last_result(),
+            reason,
+        };
+        trace::stop(&event);
+        for observer in &self.in_force.settings().observers {
+            observer.on_stop(&event);
+        }
+    }
+
+    fn facts(&self) -> CallFacts<'_> {
+        CallFacts {
+            method: &self.asked.method,
+            host: self.asked.url().and_then(Url::host_str),
+            label: self.in_force.label(),
+            elapsed: self.time.elapsed(clock::now()),
+        }
+    }
+}

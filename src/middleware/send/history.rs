@@ -1,0 +1,138 @@
+//! What happened in a send so far.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::middleware::report::{AttemptRecord, AttemptResult};
+use crate::middleware::request::BoxError;
+use crate::rule::WaitSource;
+
+/// The attempts of one send, and what became of each.
+pub(super) struct History {
+    records: Vec<AttemptRecord>,
+    /// When the current attempt began.
+    begun: Instant,
+    /// True while there is an attempt without a record.
+    open: bool,
+    /// How many retries were begun.
+    retries: u32,
+    /// True if an attempt was answered by something else than the last outcome.
+    replaced: bool,
+    /// What the attempt before failed with, for the error of a total timeout.
+    last_error: Option<BoxError>,
+    /// True once the send has ended.
+    ended: bool,
+}
+
+impl History {
+    pub(super) fn new(started: Instant) -> Self {
+        Self {
+            records: Vec::new(),
+            begun: started,
+            open: false,
+            retries: 0,
+            replaced: false,
+            last_error: None,
+            ended: false,
+        }
+    }
+
+    pub(super) fn begin_attempt(&mut self, moment: Instant) {
+        self.begun = moment;
+        self.open = true;
+    }
+
+    /// How long the current attempt has taken by `moment`.
+    pub(super) fn attempt_elapsed(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.begun)
+    }
+
+    /// Ends the current attempt.
+    pub(super) fn record(&mut self, record: AttemptRecord) {
+        self.records.push(record);
+        self.open = false;
+    }
+
+    /// Ends the current attempt, of which nothing was asked.
+    pub(super) fn record_result(&mut self, result: AttemptResult, moment: Instant) {
+        self.record(AttemptRecord::new(result, self.attempt_elapsed(moment)));
+    }
+
+    /// Adds to the last attempt the wait that follows it.
+    pub(super) fn record_wait(&mut self, wait: Duration, source: WaitSource) {
+        if let Some(record) = self.records.last_mut() {
+            record.wait = Some((wait, source));
+        }
+    }
+
+    /// Counts the retry that is about to begin.
+    pub(super) fn count_retry(&mut self) -> u32 {
+        self.retries = self.retries.saturating_add(1);
+        self.retries
+    }
+
+    pub(super) fn retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// How many attempts have a record.
+    pub(super) fn attempts(&self) -> u32 {
+        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
+    }
+
+    /// True if no attempt has a record.
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    pub(super) fn last_result(&self) -> Option<AttemptResult> {
+        self.records.last().map(|record| record.result)
+    }
+
+    /// Notes that an attempt was answered, and that its outcome is that of another request.
+    pub(super) fn note_replaced(&mut self) {
+        self.replaced = true;
+    }
+
+    pub(super) fn was_replaced(&self) -> bool {
+        self.replaced
+    }
+
+    pub(super) fn set_last_error(&mut self, error: Option<BoxError>) {
+        self.last_error = error;
+    }
+
+    pub(super) fn take_last_error(&mut self) -> Option<BoxError> {
+        self.last_error.take()
+    }
+
+    /// True if an attempt may have been processed: one that is on its way, or one whose result does
+    /// not prove the opposite.
+    pub(super) fn may_be_processed(&self) -> bool {
+        self.open || !self.records.iter().all(AttemptRecord::is_unsent)
+    }
+
+    /// True if the last response is not all that became of the request: an attempt was lost, or
+    /// another request went in its place.
+    pub(super) fn has_lost_answers(&self) -> bool {
+        let was_lost = |record: &AttemptRecord| match record.result {
+            AttemptResult::Failure(failure) => !failure.is_unsent(),
+            _ => false,
+        };
+        self.replaced || self.records.iter().any(was_lost)
+    }
+
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(super) fn take_records(&mut self) -> Vec<AttemptRecord> {
+        std::mem::take(&mut self.records)
+    }
+}
+

@@ -1,0 +1,52 @@
+//! One send on its way: attempts, the judgement of each, the pauses between them, the end.
+
+mod asked;
+mod attempt;
+mod call;
+mod end;
+mod extensions;
+mod history;
+mod in_force;
+mod judgement;
+mod pause;
+mod time;
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{Next, Result};
+
+use self::attempt::Examined;
+use self::call::Call;
+use crate::rule::StopReason;
+
+pub(super) use self::in_force::InForce;
+
+/// Sends the request until there is an answer, or a reason to stop.
+pub(super) async fn retry_loop(
+    in_force: &InForce<'_>,
+    mut request: Request,
+    extensions: &mut Extensions,
+    chain: Next<'_>,
+) -> Result<Response> {
+    let mut call = Call::new(in_force, &mut request, extensions);
+    if let Err((error, reason)) = call.make_ready(&mut request).await {
+        return call.give_up(Err(error), reason);
+    }
+    loop {
+        let (outcome, examined) = call.attempt(request, &chain).await;
+        let failed = match examined {
+            Examined::Answer => return call.answer(outcome),
+            Examined::OutOfTime => return call.give_up(outcome, StopReason::TotalTimeout),
+            Examined::Failed(failed) => failed,
+        };
+        let wait = match call.judge(&outcome, &failed) {
+            Ok(wait) => wait,
+            Err(reason) => return call.give_up(outcome, reason),
+        };
+        // In a box, so that the future of the many sends that need no retry stays small.
+        request = match Box::pin(call.pause(outcome, &failed, wait)).await {
+            Ok(next) => next,
+            Err((outcome, reason)) => return call.give_up(outcome, reason),
+        };
+    }
+}

@@ -1,0 +1,219 @@
+//! The attempt that is being polled, and what was noted while it was.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use http::{Extensions, HeaderName, HeaderValue};
+
+thread_local! {
+    /// The attempt that is being polled on this thread.
+    static CURRENT: Cell<InFlight> = const { Cell::new(InFlight::NONE) };
+}
+
+/// An attempt on its way.
+struct InFlight {
+    /// Where the request's `Extensions` live; 0 for no attempt. It is compared, never followed: a
+    /// send of another client inside this attempt has a map of its own, unless a middleware hands
+    /// it this very one.
+    map: usize,
+    notes: Notes,
+}
+
+impl InFlight {
+    const NONE: Self = Self {
+        map: 0,
+        notes: Notes {
+            fate: Fate::Unknown,
+            keys: Vec::new(),
+        },
+    };
+}
+
+impl Default for InFlight {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// What was noted during an attempt.
+pub(in crate::middleware) struct Notes {
+    fate: Fate,
+    /// The idempotency keys of requests that another client sent inside the attempt and that may
+    /// have been processed.
+    keys: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What became of the request on its way. Of two findings the later one here counts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    /// Nothing is known but the outcome.
+    Unknown,
+    /// It was answered by a redirect that sends the same request elsewhere.
+    SentElsewhere,
+    /// It was answered by a redirect that, if it is followed, has another request sent in its place.
+    MayBeReplaced,
+    /// It was processed, or may have been, and the outcome is not that of the request itself.
+    Replaced,
+}
+
+impl Notes {
+    /// True if something of the request may have been processed, whatever the attempt fails with.
+    /// `carries` says whether the request itself carries this header with this value.
+    pub(in crate::middleware) fn processed(
+        &self,
+        carries: impl Fn(&HeaderName, &HeaderValue) -> bool,
+    ) -> bool {
+        self.fate > Fate::Unknown || self.has_foreign_key(carries)
+    }
+
+    /// True if the response answers another request. `is_unfollowed` says whether it is a redirect
+    /// that was not followed.
+    pub(in crate::middleware) fn replaced(
+        &self,
+        is_unfollowed: impl FnOnce() -> bool,
+        carries: impl Fn(&HeaderName, &HeaderValue) -> bool,
+    ) -> bool {
+        self.fate == Fate::Replaced
+            || self.fate == Fate::MayBeReplaced && !is_unfollowed()
+            || self.has_foreign_key(carries)
+    }
+
+    /// A key that the request does not carry will be another one when the request is sent again.
+    fn has_foreign_key(&self, carries: impl Fn(&HeaderName, &HeaderValue) -> bool) -> bool {
+        self.keys.iter().any(|(name, value)| !carries(name, value))
+    }
+}
+
+/// An attempt on its way: the rest of the chain, run with the mark of its own.
+pub(in crate::middleware) struct Running<F> {
+    /// `None` once it is over.
+    chain: Option<F>,
+    own: InFlight,
+}
+
+impl<F> Running<F> {
+    /// Runs the rest of the chain for the request whose extensions live at this [`address`].
+    pub(in crate::middleware) fn new(map: usize, chain: F) -> Self {
+        let own = InFlight {
+            map,
+            ..InFlight::NONE
+        };
+        Self {
+            chain: Some(chain),
+            own,
+        }
+    }
+
+    /// What was noted, once the attempt is over.
+    pub(in crate::middleware) fn into_notes(mut self) -> Notes {
+        self.stop();
+        self.own.notes
+    }
+
+    /// Drops the chain with the mark in place, so that what is noted when it goes is noted here.
+    fn stop(&mut self) {
+        let _entered = Entered::new(&mut self.own);
+        self.chain = None;
+    }
+}
+
+impl<F: Future + Unpin> Future for Running<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { chain, own } = &mut *self;
+        let _entered = Entered::new(own);
+        let Some(running) = chain else {
+            return Poll::Pending;
+        };
+        let outcome = Pin::new(running).poll(cx);
+        if outcome.is_ready() {
+            // Here, so that what is noted when it goes is noted of this attempt.
+            *chain = None;
+        }
+        outcome
+    }
+}
+
+/// While it lives the attempt is the current one; then the one around it is again, also after a
+/// panic.
+struct Entered<'a>(&'a mut InFlight);
+
+impl<'a> Entered<'a> {
+    fn new(own: &'a mut InFlight) -> Self {
+        swap(own);
+        Self(own)
+    }
+}
+
+impl Drop for Entered<'_> {
+    fn drop(&mut self) {
+        swap(self.0);
+    }
+}
+
+/// Puts an attempt in the place of the current one, and the other way round.
+fn swap(own: &mut InFlight) {
+    with_current(|current| std::mem::swap(current, own));
+}
+
+/// Runs `change` on the current attempt; not at all while the thread ends.
+fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
+    CURRENT
+        .try_with(|cell| {
+            let mut current = cell.take();
+            let result = change(&mut current);
+            cell.set(current);
+            result
+        })
+        .ok()
+}
+
+/// The address by which a [`Running`] attempt and [`carries`] know a map.
+pub(in crate::middleware) fn address(extensions: &Extensions) -> usize {
+    std::ptr::from_ref(extensions) as usize
+}
+
+/// True if these are the extensions of the attempt that is being polled.
+pub(in crate::middleware) fn carries(extensions: &Extensions) -> bool {
+    with_current(|current| current.map == address(extensions)).unwrap_or(false)
+}
+
+/// Notes that the attempt around this was answered with a redirect. If it is followed, another
+/// request is sent (`replaces`), or the same one elsewhere.
+pub(super) fn note_redirect(replaces: bool) {
+    note(|notes| {
+        notes.fate = if notes.fate >= Fate::MayBeReplaced {
+            // That there is another redirect shows that the one before was followed.
+            Fate::Replaced
+        } else if replaces {
+            Fate::MayBeReplaced
+        } else {
+            Fate::SentElsewhere
+        };
+    });
+}
+
+/// Notes that the outcome of the attempt around this is not all that became of the request. Either it
+/// was answered and another request went in its place, or another client, to which a middleware
+/// further in had handed it, may have sent it and lost the answer.
+pub(in crate::middleware) fn note_replaced() {
+    note(|notes| notes.fate = Fate::Replaced);
+}
+
+/// Notes that another client inside the attempt sent a request with this idempotency key, and that it
+/// may have been processed. That matters unless the request around it carries the same key.
+pub(in crate::middleware) fn note_key(name: HeaderName, value: HeaderValue) {
+    note(|notes| notes.keys.push((name, value)));
+}
+
+/// Outside an attempt nobody asks for what is noted.
+fn note(change: impl FnOnce(&mut Notes)) {
+    with_current(|current| {
+        if current.map != 0 {
+            change(&mut current.notes);
+        }
+    });
+}
