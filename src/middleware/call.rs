@@ -22,7 +22,7 @@ use super::redirect;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
 use super::span::Span;
-use crate::rule::{Methods, StopReason, TransportError};
+use crate::rule::{Methods, StopReason, TransportError, is_idempotent};
 
 pub(crate) struct Call<'a> {
     pub(super) plan: &'a Plan<'a>,
@@ -83,7 +83,7 @@ impl<'a> Call<'a> {
     ) -> Self {
         let (policy, span) = (&*plan.policy, plan.span());
         let method = request.method().clone();
-        let has_key = !method.is_idempotent() && give_key(policy, request);
+        let has_key = !is_idempotent(&method) && give_key(policy, request);
         let idempotent = plan.idempotent(&method, has_key);
         if let Some(limit) = policy.each_attempt() {
             let timeout = request.timeout_mut();

@@ -12,6 +12,7 @@ use super::overrides::{Deadline, Overrides, earliest};
 use super::policy::RetryPolicy;
 use super::report::{RetryLabel, RetryLog};
 use super::span::Span;
+use crate::rule::is_idempotent;
 
 /// What the request, the task and the middleware come to, once all of them are heard.
 pub(crate) struct Plan<'a> {
@@ -99,7 +100,7 @@ impl<'a> Plan<'a> {
     /// Whether sending this request twice counts as sending it once.
     pub(crate) fn idempotent(&self, method: &Method, has_key: bool) -> bool {
         let said = self.said.as_ref().and_then(|said| said.replay_safe);
-        said.unwrap_or_else(|| has_key || method.is_idempotent())
+        said.unwrap_or_else(|| has_key || is_idempotent(method))
     }
 
     /// Whether the rule or a condition could ever allow a retry.
