@@ -68,6 +68,7 @@ fn faulty() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(42), StatusMatch::Range(599, 500)],
             methods: Methods::Any,
+            backoff: None,
         }],
         backoff: Backoff {
             base: Duration::ZERO,
@@ -232,6 +233,7 @@ fn print_in_words(rule: &RetryRule) {
             RetryAfterCap::BackoffAbove(cap) => {
                 format!("than {} s: the backoff", cap.as_secs_f64())
             }
+            RetryAfterCap::ClampTo(cap) => format!("than {} s: that", cap.as_secs_f64()),
             RetryAfterCap::NoCap => "than anything: is waited for".to_owned(),
         },
     );

@@ -35,6 +35,7 @@ fn models() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![Code(408), Code(409), Code(429), Range(500, 599)],
             methods: Methods::Any,
+            backoff: None,
         }],
         // ...which nobody knows of one whose connection was lost.
         sent_failures: Methods::Never,
@@ -62,6 +63,7 @@ fn payments() -> RetryPolicy {
         statuses: vec![StatusRule {
             statuses: vec![Code(409), Range(500, 599)],
             methods: Methods::Idempotent,
+            backoff: None,
         }],
         sent_failures: Methods::Idempotent,
         unsent_failures: true,
@@ -85,10 +87,12 @@ fn code_host() -> RetryPolicy {
             StatusRule {
                 statuses: vec![Code(429)],
                 methods: Methods::Any,
+                backoff: None,
             },
             StatusRule {
                 statuses: vec![Range(500, 599)],
                 methods: Methods::Idempotent,
+                backoff: None,
             },
         ],
         sent_failures: Methods::Idempotent,
@@ -124,6 +128,7 @@ fn until_reset(head: &ResponseHead<'_>) -> Option<Duration> {
     let reset = WaitHeader {
         name: HeaderName::from_static("x-ratelimit-reset"),
         format: WaitFormat::UnixSeconds,
+        statuses: vec![],
     };
     reset.read(head.headers(), Some(SystemTime::now()))
 }
@@ -137,6 +142,7 @@ fn reader() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![Code(408), Code(429), Range(500, 599)],
             methods: reads.clone(),
+            backoff: None,
         }],
         sent_failures: reads,
         unsent_failures: true,

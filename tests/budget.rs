@@ -29,6 +29,7 @@ fn rule() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods: Methods::Idempotent,
+            backoff: None,
         }],
         ..RetryRule::never()
     }

@@ -71,20 +71,24 @@ fn everything() -> RetryRule {
                     StatusMatch::Range(500, 599),
                 ],
                 methods: Methods::Idempotent,
+                backoff: None,
             },
             StatusRule {
                 statuses: vec![StatusMatch::Code(409)],
                 methods: Methods::Listed(vec![Method::GET, Method::PUT]),
+                backoff: None,
             },
         ],
         sent_failures: Methods::Idempotent,
         unsent_failures: true,
         timeouts: false,
         override_header: Some(HeaderName::from_static("x-should-retry")),
+        veto_header: Some(HeaderName::from_static("x-no-retry")),
         retry_after: RetryAfter {
             headers: vec![WaitHeader {
                 name: HeaderName::from_static("x-ratelimit-reset"),
                 format: WaitFormat::UnixSeconds,
+                statuses: vec![],
             }],
             source: RetryAfterSource::MsThenHeader,
             cap: RetryAfterCap::StopAbove(ms(60_000)),
@@ -116,6 +120,7 @@ const EVERYTHING: &str = r#"
     unsent_failures = true
     timeouts = false
     override_header = "x-should-retry"
+    veto_header = "x-no-retry"
     [retry_after]
     source = "ms_then_header"
     cap = { stop_above_ms = 60000 }
@@ -163,6 +168,7 @@ fn a_rule_is_written_as_it_is_read() {
             "unsent_failures": true,
             "timeouts": false,
             "override_header": "x-should-retry",
+            "veto_header": "x-no-retry",
             "retry_after": {
                 "headers": [{ "name": "x-ratelimit-reset", "format": "unix_seconds" }],
                 "source": "ms_then_header",
@@ -257,6 +263,17 @@ fn statuses_are_numbers_ranges_or_classes() {
         StatusRule {
             statuses: vec![],
             methods: Methods::Any,
+            backoff: None,
+        },
+    );
+    good(
+        json!({ "statuses": ["5XX", "4xX"], "methods": "any", "backoff": { "base_ms": 7 } }),
+        StatusRule {
+            backoff: Some(Backoff {
+                base: ms(7),
+                ..Backoff::default()
+            }),
+            ..StatusRule::new([500..=599, 400..=499], Methods::Any)
         },
     );
 }
@@ -272,6 +289,7 @@ fn caps_are_a_word_or_a_duration() {
         json!({ "backoff_above_ms": 0 }),
         RetryAfterCap::BackoffAbove(ms(0)),
     );
+    good(json!({ "clamp_to_ms": 5 }), RetryAfterCap::ClampTo(ms(5)));
 }
 
 #[test]
@@ -305,8 +323,19 @@ fn a_headers_name_is_read_in_any_case() {
     let header = WaitHeader {
         name,
         format: WaitFormat::Millis,
+        statuses: vec![],
     };
-    good(json!({ "name": "X-Wait", "format": "millis" }), header);
+    good(
+        json!({ "name": "X-Wait", "format": "millis" }),
+        header.clone(),
+    );
+    good(
+        json!({ "name": "x-wait", "format": "millis", "statuses": [429, "5xx"] }),
+        WaitHeader {
+            statuses: vec![429.into(), (500..=599).into()],
+            ..header
+        },
+    );
 }
 
 #[test]
@@ -529,7 +558,6 @@ fn statuses_that_are_none() {
         "0xx",
         "01xx",
         "10xx",
-        "5XX",
         "5xxx",
         "+429",
         "-429",
@@ -600,7 +628,7 @@ fn words_that_are_none() {
         ("role", r#""replace" or "floor""#),
         (
             "cap",
-            r#""no_cap" or a table with either `stop_above_ms` or `backoff_above_ms`"#,
+            r#""no_cap" or a table with one of `stop_above_ms`, `backoff_above_ms` and `clamp_to_ms`"#,
         ),
     ] {
         bad(
@@ -625,7 +653,7 @@ fn words_that_are_none() {
 #[test]
 fn a_cap_with_both_durations_or_neither() {
     let why = "invalid type: map, expected `retry_after.cap` to be \
-               \"no_cap\" or a table with either `stop_above_ms` or `backoff_above_ms`";
+               \"no_cap\" or a table with one of `stop_above_ms`, `backoff_above_ms` and `clamp_to_ms`";
     bad("retry_after.cap = {}", why);
     bad(
         "retry_after.cap = { stop_above_ms = 1, backoff_above_ms = 1 }",
@@ -656,7 +684,8 @@ fn fields_that_are_unknown() {
     bad(
         "max_retry = 3",
         "unknown field `max_retry`, expected one of `max_retries`, `statuses`, `sent_failures`, \
-         `unsent_failures`, `timeouts`, `override_header`, `retry_after`, `backoff`, `limits`",
+         `unsent_failures`, `timeouts`, `override_header`, `veto_header`, \
+         `retry_after`, `backoff`, `limits`",
     );
     bad(
         "backoff.base = 3",
@@ -665,7 +694,7 @@ fn fields_that_are_unknown() {
     bad(
         "retry_after.cap.stop_above = 3",
         "unknown field `retry_after.cap.stop_above`, \
-         expected `stop_above_ms` or `backoff_above_ms`",
+         expected one of `stop_above_ms`, `backoff_above_ms`, `clamp_to_ms`",
     );
     bad(
         "limits.elapsed_ms = 3",
@@ -674,7 +703,7 @@ fn fields_that_are_unknown() {
     );
     bad(
         "statuses = [{ status = 429 }]",
-        "unknown field `statuses[0].status`, expected `statuses` or `methods`",
+        "unknown field `statuses[0].status`, expected one of `statuses`, `methods`, `backoff`",
     );
 }
 
@@ -762,7 +791,11 @@ fn status_rules() -> impl Strategy<Value = StatusRule> {
         (100_u16..=999, 100_u16..=999).prop_map(|(a, b)| StatusMatch::Range(a.min(b), a.max(b))),
     ];
     let rule = (vec(status, 0..4), methods());
-    rule.prop_map(|(statuses, methods)| StatusRule { statuses, methods })
+    (rule, option::of(backoffs())).prop_map(|((statuses, methods), backoff)| StatusRule {
+        statuses,
+        methods,
+        backoff,
+    })
 }
 
 prop_compose! {
@@ -782,13 +815,14 @@ prop_compose! {
         cap in prop_oneof![
             durations().prop_map(RetryAfterCap::StopAbove),
             durations().prop_map(RetryAfterCap::BackoffAbove),
+            durations().prop_map(RetryAfterCap::ClampTo),
             Just(RetryAfterCap::NoCap),
         ],
         zero_means_backoff: bool,
         role in select(vec![RetryAfterRole::Replace, RetryAfterRole::Floor]),
         spread: u32,
     ) -> RetryAfter {
-        let headers = headers.into_iter().map(|(name, format)| WaitHeader { name, format });
+        let headers = headers.into_iter().map(|(name, format)| WaitHeader { name, format, statuses: vec![] });
         RetryAfter { headers: headers.collect(), source, cap, zero_means_backoff, role, spread }
     }
 }
@@ -822,7 +856,7 @@ prop_compose! {
         statuses in vec(status_rules(), 0..3),
         sent_failures in methods(),
         (unsent_failures, timeouts) in any::<(bool, bool)>(),
-        override_header in option::of(header_names()),
+        (override_header, veto_header) in (option::of(header_names()), option::of(header_names())),
         retry_after in retry_afters(),
         backoff in backoffs(),
         limits in limits(),
@@ -834,6 +868,7 @@ prop_compose! {
             unsent_failures,
             timeouts,
             override_header,
+            veto_header,
             retry_after,
             backoff,
             limits,

@@ -34,6 +34,7 @@ fn rule() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods: Methods::Idempotent,
+            backoff: None,
         }],
         sent_failures: Methods::Idempotent,
         backoff: backoff(100),

@@ -137,7 +137,7 @@ proptest! {
     ) {
         let name = HeaderName::from_static("x-wait");
         let headers = HeaderMap::from_iter([(name.clone(), text.parse().unwrap())]);
-        let header = WaitHeader { name, format };
+        let header = WaitHeader { name, format, statuses: vec![] };
         prop_assert_eq!(header.read(&headers, now), model::wait_header(&header, &headers, now));
     }
 }

@@ -94,6 +94,7 @@ async fn the_inner_copy_does_not_retry_what_the_outer_one_must_not() {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods: Methods::Any,
+            backoff: None,
         }],
         ..at_once()
     };

@@ -30,6 +30,7 @@ fn retries(count: u32) -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods: Methods::Idempotent,
+            backoff: None,
         }],
         ..RetryRule::never()
     }

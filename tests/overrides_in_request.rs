@@ -109,6 +109,7 @@ async fn a_rule_is_replaced_whole() {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(500)],
             methods: Methods::Any,
+            backoff: None,
         }],
         max_retries: 1,
         ..RetryRule::never()
@@ -202,6 +203,7 @@ async fn replay_safe_concerns_idempotence_and_no_list_of_methods() {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods,
+            backoff: None,
         }],
         ..at_once()
     };

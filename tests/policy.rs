@@ -273,6 +273,7 @@ mod retry_if {
         rule.retry_after.headers = vec![WaitHeader {
             name: RESET,
             format: WaitFormat::UnixSeconds,
+            statuses: vec![],
         }];
         RetryPolicy::from(rule)
             .retry_if(methods, |head| {
@@ -364,6 +365,7 @@ mod retry_if {
             StatusRule {
                 statuses: vec![StatusMatch::Code(409)],
                 methods: Methods::Never,
+                backoff: None,
             },
         );
         let policy = RetryPolicy::from(rule).retry_if(Methods::Any, |head| head.status() == 409);

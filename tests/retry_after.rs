@@ -261,6 +261,7 @@ async fn a_header_of_the_services_own_is_waited_for() {
             headers: vec![WaitHeader {
                 name: "x-ratelimit-reset".parse().unwrap(),
                 format: WaitFormat::UnixSeconds,
+                statuses: vec![],
             }],
             ..at_once().retry_after
         },

@@ -36,6 +36,7 @@ fn eager_rules() -> impl Strategy<Value = RetryRule> {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Range(100, 999)],
             methods: Methods::Any,
+            backoff: None,
         }],
         sent_failures: Methods::Any,
         unsent_failures: true,
@@ -211,7 +212,7 @@ proptest! {
     #[test]
     fn any_header_is_read_or_not(headers in headers(), now in moments()) {
         let name = HeaderName::from_static("retry-after-ms");
-        let millis = WaitHeader { name, format: WaitFormat::Millis };
+        let millis = WaitHeader { name, format: WaitFormat::Millis, statuses: vec![] };
         for now in [None, Some(now)] {
             let standard = headers.get("retry-after").and_then(|value| value.to_str().ok());
             let standard = standard.and_then(|value| parse_retry_after(value, now));

@@ -144,6 +144,7 @@ fn for_status(status: u16, methods: Methods) -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(status)],
             methods,
+            backoff: None,
         }],
         ..at_once()
     }

@@ -133,6 +133,9 @@ fn decide(row: &Value, decide: Decide) -> Value {
         condition: condition.as_ref(),
         idempotent: facts["idempotent"].as_bool().unwrap(),
         replayable: facts["replayable"].as_bool().unwrap(),
+        vetoed: facts["vetoed"].as_bool().unwrap_or(false),
+        replaced: facts["replaced"].as_bool().unwrap_or(false),
+        paused: duration(&facts["paused_ms"]),
     };
     let outcome = &row["outcome"];
     let headers = outcome.get("headers").map(headers).unwrap_or_default();

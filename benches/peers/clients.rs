@@ -103,6 +103,7 @@ pub fn rule() -> RetryRule {
     let again = StatusRule {
         statuses: vec![StatusMatch::Code(503)],
         methods: Methods::Any,
+        backoff: None,
     };
     RetryRule {
         statuses: vec![again],

@@ -81,6 +81,7 @@ pub fn measure(criterion: &mut Criterion) {
             .map(|at| StatusRule {
                 statuses: vec![StatusMatch::Code(600 + at)],
                 methods: reqwest_retry_rules::Methods::Any,
+                backoff: None,
             })
             .chain(last)
             .collect();
@@ -90,6 +91,7 @@ pub fn measure(criterion: &mut Criterion) {
                 Some(WaitHeader {
                     name,
                     format: WaitFormat::Seconds,
+                    statuses: vec![],
                 })
             })
             .collect();

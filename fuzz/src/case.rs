@@ -65,7 +65,9 @@ impl Case {
         // A server that asks each time for all that the rule will wait.
         let settings = &rule.retry_after;
         let asked = match settings.cap {
-            RetryAfterCap::StopAbove(cap) | RetryAfterCap::BackoffAbove(cap) => Some(cap),
+            RetryAfterCap::StopAbove(cap)
+            | RetryAfterCap::BackoffAbove(cap)
+            | RetryAfterCap::ClampTo(cap) => Some(cap),
             RetryAfterCap::NoCap => facts.server_delay,
         };
         let listens = settings.source != RetryAfterSource::Ignore || !settings.headers.is_empty();
@@ -138,12 +140,14 @@ fn rule(u: &mut Unstructured<'_>) -> Result<RetryRule> {
             Ok(StatusRule {
                 statuses: list(u, status_match)?,
                 methods: methods(u)?,
+                backoff: None,
             })
         })?,
         sent_failures: methods(u)?,
         unsent_failures: u.arbitrary()?,
         timeouts: u.arbitrary()?,
         override_header: option(u, name)?,
+        veto_header: option(u, name)?,
         retry_after: retry_after(u)?,
         backoff: Backoff {
             base: duration(u)?,
@@ -170,16 +174,17 @@ fn retry_after(u: &mut Unstructured<'_>) -> Result<RetryAfter> {
                 WaitFormat::HttpDate,
             ];
             let (name, format) = (name(u)?, *u.choose(&formats)?);
-            Ok(WaitHeader { name, format })
+            Ok(WaitHeader { name, format, statuses: vec![] })
         })?,
         source: *u.choose(&[
             RetryAfterSource::Ignore,
             RetryAfterSource::Header,
             RetryAfterSource::MsThenHeader,
         ])?,
-        cap: match u.int_in_range(0..=2)? {
+        cap: match u.int_in_range(0..=3)? {
             0 => RetryAfterCap::StopAbove(duration(u)?),
             1 => RetryAfterCap::BackoffAbove(duration(u)?),
+            2 => RetryAfterCap::ClampTo(duration(u)?),
             _ => RetryAfterCap::NoCap,
         },
         zero_means_backoff: u.arbitrary()?,
@@ -218,6 +223,9 @@ fn facts(u: &mut Unstructured<'_>) -> Result<Facts> {
         idempotent: u.arbitrary()?,
         // A request that cannot be sent again has little to tell.
         replayable: u.ratio(15, 16)?,
+        vetoed: u.ratio(1, 16)?,
+        replaced: u.ratio(1, 4)?,
+        paused: option(u, duration)?,
     })
 }
 

@@ -39,7 +39,7 @@ pub fn check_header_text(data: &[u8]) {
             WaitFormat::HttpDate,
         ] {
             let name = HeaderName::from_static("x-wait");
-            let header = WaitHeader { name, format };
+            let header = WaitHeader { name, format, statuses: vec![] };
             assert_eq!(
                 header.read(&headers, now),
                 model::wait_header(&header, &headers, now)
@@ -69,6 +69,7 @@ fn check_wait(header: WaitHeader, headers: &HeaderMap, now: Option<SystemTime>) 
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Range(100, 999)],
             methods: Methods::Any,
+            backoff: None,
         }],
         retry_after: RetryAfter {
             headers: vec![header],

@@ -3,6 +3,7 @@ use std::time::{Duration, SystemTime};
 use http::Method;
 
 use super::Methods;
+use super::methods::is_idempotent;
 
 /// The facts by which a failed attempt is judged, besides its outcome:
 /// [`RetryRule::decide`](crate::RetryRule::decide) takes both.
@@ -50,6 +51,16 @@ pub struct Attempt<'a> {
     pub idempotent: bool,
     /// Whether the request can be sent again at all, body included.
     pub replayable: bool,
+    /// Whether the caller's own test refuses a retry.
+    pub vetoed: bool,
+    /// Whether the request itself was processed, and the outcome is that of another request that
+    /// went in its place: a GET after a POST that was answered 303. Such a request is sent again
+    /// only if it is idempotent, or of a method in
+    /// [`sent_failures`](crate::RetryRule::sent_failures).
+    pub replaced: bool,
+    /// How much longer the origin asks everybody to leave it alone, if it does. No retry starts
+    /// sooner than that.
+    pub paused: Option<Duration>,
 }
 
 impl<'a> Attempt<'a> {
@@ -58,7 +69,10 @@ impl<'a> Attempt<'a> {
     /// # Defaults
     ///
     /// No retry made, a `random` of 0, no clock, nothing elapsed, no time limit, nothing asked or
-    /// tested by the caller, idempotent as the method is, replayable.
+    /// tested by the caller, replayable, neither vetoed nor replaced nor paused.
+    ///
+    /// Idempotent as the method is: GET, HEAD, OPTIONS, TRACE, PUT, DELETE (RFC 9110, 9.2.2) and
+    /// QUERY are.
     ///
     /// # Examples
     ///
@@ -81,8 +95,11 @@ impl<'a> Attempt<'a> {
             remaining: None,
             server_delay: None,
             condition: None,
-            idempotent: method.is_idempotent(),
+            idempotent: is_idempotent(method),
             replayable: true,
+            vetoed: false,
+            replaced: false,
+            paused: None,
         }
     }
 }

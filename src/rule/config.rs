@@ -15,9 +15,10 @@ use super::{
 
 mod shape;
 
-/// A struct as a table: its keys and the fields behind them, `$base` giving what is left out.
+/// A struct as a table: its keys and the fields behind them. A field that is left out is as in
+/// `$base`, or what stands after its `or`.
 macro_rules! table {
-    ($type:ident, $expected:literal, $base:expr, { $($key:literal => $field:ident),+ $(,)? }) => {
+    ($type:ident, $expected:literal, $base:expr, { $($key:literal => $field:ident $(or $absent:expr)?),+ $(,)? }) => {
         impl $type {
             const KEYS: &'static [&'static str] = &[$($key),+];
         }
@@ -46,14 +47,17 @@ macro_rules! table {
                 Ok($type {$(
                     $field: $field
                         .or_else(|| base.as_ref().map(|base| base.$field.clone()))
+                        $(.or_else(|| Some($absent)))?
                         .ok_or_else(|| Path::Field(&at.path, $key).missing())?,
                 )+})
             }
 
             fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                let keys = 0 $(+ usize::from(!self.$field.is_absent()))+;
+                let keys = 0 $(+ usize::from(
+                    !(self.$field.is_absent() $(|| self.$field == $absent)?)
+                ))+;
                 let mut table = to.serialize_struct(stringify!($type), keys)?;
-                $(if self.$field.is_absent() {
+                $(if self.$field.is_absent() $(|| self.$field == $absent)? {
                     table.skip_field($key)?;
                 } else {
                     table.serialize_field($key, &Written(&self.$field))?;
@@ -97,6 +101,7 @@ table!(RetryRule, "a table of retry settings", Some(RetryRule::never()), {
     "unsent_failures" => unsent_failures,
     "timeouts" => timeouts,
     "override_header" => override_header,
+    "veto_header" => veto_header,
     "retry_after" => retry_after,
     "backoff" => backoff,
     "limits" => limits,
@@ -105,6 +110,7 @@ table!(RetryRule, "a table of retry settings", Some(RetryRule::never()), {
 table!(StatusRule, "a table of `statuses` and `methods`", None, {
     "statuses" => statuses,
     "methods" => methods,
+    "backoff" => backoff or None,
 });
 
 table!(RetryAfter, "a table of settings for Retry-After", Some(RetryAfter::default()), {
@@ -119,6 +125,7 @@ table!(RetryAfter, "a table of settings for Retry-After", Some(RetryAfter::defau
 table!(WaitHeader, "a table of `name` and `format`", None, {
     "name" => name,
     "format" => format,
+    "statuses" => statuses or Vec::new(),
 });
 
 table!(Backoff, "a table of backoff settings", Some(Backoff::default()), {
@@ -207,7 +214,7 @@ fn status(word: &str) -> Option<StatusMatch> {
     if let Some((first, last)) = word.split_once('-') {
         return Some(StatusMatch::Range(code(first)?, code(last)?));
     }
-    if let [class @ b'1'..=b'9', b'x', b'x'] = word.as_bytes() {
+    if let [class @ b'1'..=b'9', b'x' | b'X', b'x' | b'X'] = word.as_bytes() {
         let first = u16::from(class - b'0') * 100;
         return Some(StatusMatch::Range(first, first + 99));
     }
@@ -225,52 +232,50 @@ fn code(digits: &str) -> Option<u16> {
 
 impl Shape for RetryAfterCap {
     const EXPECTED: &'static str =
-        r#""no_cap" or a table with either `stop_above_ms` or `backoff_above_ms`"#;
+        r#""no_cap" or a table with one of `stop_above_ms`, `backoff_above_ms` and `clamp_to_ms`"#;
 
     fn from_word(word: &str) -> Read<Self> {
         (word == "no_cap").then_some(RetryAfterCap::NoCap).into()
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        match Cap::from_map(map, At::new(at.path))? {
-            Cap {
-                stop_above: Some(cap),
-                backoff_above: None,
-            } => Ok(RetryAfterCap::StopAbove(cap)),
-            Cap {
-                stop_above: None,
-                backoff_above: Some(cap),
-            } => Ok(RetryAfterCap::BackoffAbove(cap)),
+        let Cap {
+            stop_above,
+            backoff_above,
+            clamp_to,
+        } = Cap::from_map(map, At::new(at.path))?;
+        match (stop_above, backoff_above, clamp_to) {
+            (Some(cap), None, None) => Ok(RetryAfterCap::StopAbove(cap)),
+            (None, Some(cap), None) => Ok(RetryAfterCap::BackoffAbove(cap)),
+            (None, None, Some(cap)) => Ok(RetryAfterCap::ClampTo(cap)),
             _ => Err(at.unexpected_map()),
         }
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut table = Cap::default();
         match *self {
-            RetryAfterCap::NoCap => to.serialize_str("no_cap"),
-            RetryAfterCap::StopAbove(cap) => Cap {
-                stop_above: Some(cap),
-                backoff_above: None,
-            }
-            .write(to),
-            RetryAfterCap::BackoffAbove(cap) => Cap {
-                stop_above: None,
-                backoff_above: Some(cap),
-            }
-            .write(to),
+            RetryAfterCap::NoCap => return to.serialize_str("no_cap"),
+            RetryAfterCap::StopAbove(cap) => table.stop_above = Some(cap),
+            RetryAfterCap::BackoffAbove(cap) => table.backoff_above = Some(cap),
+            RetryAfterCap::ClampTo(cap) => table.clamp_to = Some(cap),
         }
+        table.write(to)
     }
 }
 
 /// A [`RetryAfterCap`] with a duration.
+#[derive(Default)]
 struct Cap {
     stop_above: Option<Duration>,
     backoff_above: Option<Duration>,
+    clamp_to: Option<Duration>,
 }
 
-table!(Cap, "a table", Some(Cap { stop_above: None, backoff_above: None }), {
+table!(Cap, "a table", Some(Cap::default()), {
     "stop_above_ms" => stop_above,
     "backoff_above_ms" => backoff_above,
+    "clamp_to_ms" => clamp_to,
 });
 
 impl Shape for Jitter {

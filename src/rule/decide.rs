@@ -30,6 +30,27 @@ pub enum Decision {
     Stop(StopReason),
 }
 
+impl Decision {
+    /// A short name that stays the same, for metrics and logs: `wait` or `stop`. The reason to
+    /// stop has a [name](StopReason::name) of its own.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{Decision, StopReason};
+    ///
+    /// assert_eq!(Decision::Wait(Duration::ZERO).name(), "wait");
+    /// assert_eq!(Decision::Stop(StopReason::Exhausted).name(), "stop");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            Decision::Wait(_) => "wait",
+            Decision::Stop(_) => "stop",
+        }
+    }
+}
+
 impl RetryRule {
     /// Decides what to do about an attempt that came to `outcome`.
     ///
@@ -281,10 +302,12 @@ mod tests {
             StatusRule {
                 statuses: vec![StatusMatch::Code(503)],
                 methods: Methods::Never,
+                backoff: None,
             },
             StatusRule {
                 statuses: vec![StatusMatch::Range(500, 599)],
                 methods: Methods::Any,
+                backoff: None,
             },
         ];
         let rule = RetryRule {
@@ -312,6 +335,7 @@ mod tests {
             statuses: vec![StatusRule {
                 statuses: vec![StatusMatch::Code(503)],
                 methods: Methods::Any,
+                backoff: None,
             }],
             override_header: Some(name),
             retry_after: RetryRule::transient().retry_after,
@@ -400,7 +424,11 @@ mod tests {
         let status = (100_u16..=999, 100_u16..=999);
         let status = status.prop_map(|(first, last)| StatusMatch::Range(first, last));
         let statuses = (vec(status, 0..3), methods());
-        let statuses = statuses.prop_map(|(statuses, methods)| StatusRule { statuses, methods });
+        let statuses = statuses.prop_map(|(statuses, methods)| StatusRule {
+            statuses,
+            methods,
+            backoff: None,
+        });
         let header = prop_oneof![
             9 => Just(None),
             1 => Just(Some(HeaderName::from_static("x-should-retry"))),

@@ -22,7 +22,7 @@ pub enum Methods {
     Never,
     /// Every request for which sending it twice does no more than sending it once, as the caller
     /// states in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these
-    /// are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2).
+    /// are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2), and QUERY.
     Idempotent,
     /// These methods and no others, whether idempotent or not. They are case-sensitive (RFC 9110,
     /// 9.1): `get` is not `GET`, and [`RetryRule::validate`](crate::RetryRule::validate) says so.
@@ -56,6 +56,34 @@ impl Methods {
             Methods::Idempotent => idempotent,
             Methods::Listed(listed) => listed.contains(method),
             Methods::Any => true,
+        }
+    }
+}
+
+/// Whether a request of `method` may be sent twice without doing more than once: those of RFC 9110,
+/// 9.2.2, and QUERY.
+///
+/// The list is our own: `http` counts QUERY in some versions and not in others, and the version in
+/// a lock file should not decide what is sent twice.
+pub(crate) fn is_idempotent(method: &Method) -> bool {
+    matches!(
+        method.as_str(),
+        "GET" | "HEAD" | "OPTIONS" | "TRACE" | "PUT" | "DELETE" | "QUERY"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_methods_and_query_are_idempotent() {
+        let is = |name: &str| is_idempotent(&Method::from_bytes(name.as_bytes()).unwrap());
+        for name in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "QUERY"] {
+            assert!(is(name), "{name}");
+        }
+        for name in ["POST", "PATCH", "CONNECT", "PROPFIND", "get", "query", "Q"] {
+            assert!(!is(name), "{name}");
         }
     }
 }

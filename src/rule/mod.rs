@@ -30,6 +30,7 @@ pub use backoff::{Backoff, Jitter};
 pub use decide::Decision;
 pub use limits::Limits;
 pub use methods::Methods;
+pub(crate) use methods::is_idempotent;
 pub use outcome::{AttemptOutcome, TransportError};
 pub use retry_after::{RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader};
 pub use schedule::Schedule;
@@ -187,6 +188,9 @@ pub struct RetryRule {
     /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space
     /// are ignored; any other value has no effect.
     pub override_header: Option<HeaderName>,
+    /// A header in which the service may forbid a retry, in responses of status 400 or above: its
+    /// `false` stops, and nothing else in it counts. Case and surrounding white space are ignored.
+    pub veto_header: Option<HeaderName>,
     /// How the wait that the server asks for is treated.
     pub retry_after: RetryAfter,
     /// The wait where the server asks for none.
@@ -220,6 +224,7 @@ impl RetryRule {
             unsent_failures: false,
             timeouts: true,
             override_header: None,
+            veto_header: None,
             retry_after: RetryAfter::default(),
             backoff: Backoff::default(),
             limits: Limits::default(),
@@ -260,10 +265,7 @@ impl RetryRule {
     pub fn transient() -> Self {
         RetryRule {
             max_retries: 3,
-            statuses: vec![StatusRule {
-                statuses: [429, 502, 503, 504].map(StatusMatch::Code).to_vec(),
-                methods: Methods::Idempotent,
-            }],
+            statuses: vec![StatusRule::new([429, 502, 503, 504], Methods::Idempotent)],
             sent_failures: Methods::Idempotent,
             retry_after: RetryAfter {
                 source: RetryAfterSource::MsThenHeader,

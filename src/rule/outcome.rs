@@ -25,7 +25,7 @@ use http::{HeaderMap, StatusCode};
 /// let refused = AttemptOutcome::Failure(TransportError::Certificate);
 /// assert_eq!(rule.decide(&refused, &get), Decision::Stop(StopReason::NotRetryable));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum AttemptOutcome<'a> {
     /// A response came, whatever its status.
     Response {
@@ -36,6 +36,41 @@ pub enum AttemptOutcome<'a> {
     },
     /// No response came, or not all of it.
     Failure(TransportError),
+}
+
+impl<'a, B> From<&'a http::Response<B>> for AttemptOutcome<'a> {
+    /// The response's status and headers.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::{Method, Response};
+    /// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, StopReason};
+    ///
+    /// let answer = Response::builder().status(404).body(()).unwrap();
+    /// let decision = RetryRule::transient().decide(&(&answer).into(), &Attempt::new(&Method::GET));
+    /// assert_eq!(decision, Decision::Stop(StopReason::NotRetryable));
+    /// ```
+    fn from(response: &'a http::Response<B>) -> Self {
+        AttemptOutcome::Response {
+            status: response.status(),
+            headers: response.headers(),
+        }
+    }
+}
+
+/// Shows the names of the headers and not their values, which may be secret.
+impl fmt::Debug for AttemptOutcome<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AttemptOutcome::Response { status, headers } => f
+                .debug_struct("Response")
+                .field("status", status)
+                .field("headers", &headers.keys().collect::<Vec<_>>())
+                .finish(),
+            AttemptOutcome::Failure(failure) => f.debug_tuple("Failure").field(failure).finish(),
+        }
+    }
 }
 
 /// Why an attempt brought no response, told apart by what it proves.
@@ -207,7 +242,31 @@ impl Error for TransportError {}
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::TransportError::*;
+    use super::*;
+
+    #[test]
+    fn debug_shows_no_header_value() {
+        let mut headers = HeaderMap::new();
+        headers.insert("set-cookie", HeaderValue::from_static("session=secret"));
+        headers.append("set-cookie", HeaderValue::from_static("other=secret"));
+        headers.insert("retry-after", HeaderValue::from_static("2"));
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let response = AttemptOutcome::Response {
+            status,
+            headers: &headers,
+        };
+        let shown = format!("{response:?}");
+        assert!(!shown.contains("secret"), "{shown}");
+        assert_eq!(
+            shown,
+            r#"Response { status: 503, headers: ["set-cookie", "retry-after"] }"#
+        );
+        let failure = AttemptOutcome::Failure(Closed);
+        assert_eq!(format!("{failure:?}"), "Failure(Closed)");
+    }
 
     #[test]
     fn nothing_is_unsent_after_a_redirect() {

@@ -1,7 +1,9 @@
 use std::time::{Duration, SystemTime};
 
 use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use super::StatusMatch;
 
 use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
 
@@ -33,6 +35,7 @@ use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
 ///     statuses: vec![StatusRule {
 ///         statuses: vec![StatusMatch::Code(429)],
 ///         methods: Methods::Any,
+///         backoff: None,
 ///     }],
 ///     retry_after: RetryAfter {
 ///         source: RetryAfterSource::Header,
@@ -152,6 +155,8 @@ pub enum RetryAfterCap {
     StopAbove(Duration),
     /// Above this the backoff applies, as if the server had asked for nothing.
     BackoffAbove(Duration),
+    /// Above this it is as if the server had asked for this much.
+    ClampTo(Duration),
     /// Any wait is accepted, even one of years.
     #[default]
     NoCap,
@@ -202,6 +207,7 @@ pub enum RetryAfterRole {
 /// let reset = WaitHeader {
 ///     name: HeaderName::from_static("x-ratelimit-reset"),
 ///     format: WaitFormat::UnixSeconds,
+///     statuses: vec![],
 /// };
 /// let mut headers = HeaderMap::new();
 /// headers.insert("x-ratelimit-reset", HeaderValue::from_static("784111779"));
@@ -215,9 +221,34 @@ pub struct WaitHeader {
     pub name: HeaderName,
     /// How its value is read.
     pub format: WaitFormat,
+    /// The statuses of the responses in which it is read; if there are none, it is read in every
+    /// response.
+    pub statuses: Vec<StatusMatch>,
 }
 
 impl WaitHeader {
+    /// Whether it is read in a response of this status.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::{HeaderName, StatusCode};
+    /// use reqwest_retry_rules::{StatusMatch, WaitFormat, WaitHeader};
+    ///
+    /// let reset = WaitHeader {
+    ///     name: HeaderName::from_static("x-ratelimit-reset"),
+    ///     format: WaitFormat::UnixSeconds,
+    ///     statuses: vec![StatusMatch::Code(403), StatusMatch::Code(429)],
+    /// };
+    /// assert!(reset.is_for(StatusCode::FORBIDDEN));
+    /// assert!(!reset.is_for(StatusCode::SERVICE_UNAVAILABLE));
+    /// assert!(WaitHeader { statuses: vec![], ..reset }.is_for(StatusCode::SERVICE_UNAVAILABLE));
+    /// ```
+    #[inline]
+    pub fn is_for(&self, status: StatusCode) -> bool {
+        self.statuses.is_empty() || self.statuses.iter().any(|each| each.contains(status))
+    }
+
     /// The wait that its first value asks for; `None` where it is absent, cannot be read, or
     /// names a moment while `now` is unknown.
     ///
@@ -229,7 +260,7 @@ impl WaitHeader {
     /// use reqwest_retry_rules::{WaitFormat, WaitHeader};
     ///
     /// let name = HeaderName::from_static("x-backoff");
-    /// let header = WaitHeader { name, format: WaitFormat::Millis };
+    /// let header = WaitHeader { name, format: WaitFormat::Millis, statuses: vec![] };
     /// let mut headers = HeaderMap::new();
     /// assert_eq!(header.read(&headers, None), None);
     /// headers.insert("x-backoff", HeaderValue::from_static("1500"));
@@ -241,11 +272,17 @@ impl WaitHeader {
 }
 
 impl RetryAfter {
-    /// The wait that a response with these headers asks for.
+    /// The wait that a response of this status with these headers asks for.
     #[inline]
-    pub(super) fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
+    pub(super) fn read(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        now: Option<SystemTime>,
+    ) -> Option<Duration> {
         self.headers
             .iter()
+            .filter(|header| header.is_for(status))
             .find_map(|header| header.read(headers, now))
             .or_else(|| match self.source {
                 RetryAfterSource::Ignore => None,

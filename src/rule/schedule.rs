@@ -336,7 +336,9 @@ impl ServerWait {
     fn longest(&self) -> u64 {
         match self.cap {
             RetryAfterCap::NoCap => u64::MAX,
-            RetryAfterCap::StopAbove(cap) | RetryAfterCap::BackoffAbove(cap) => {
+            RetryAfterCap::StopAbove(cap)
+            | RetryAfterCap::BackoffAbove(cap)
+            | RetryAfterCap::ClampTo(cap) => {
                 let cap = whole_ms(cap);
                 cap.saturating_add(per_mille(cap, self.spread.into()))
             }

@@ -136,6 +136,10 @@ impl Schedule {
                 "may ask for a wait of up to {}; above that the rule's own applies",
                 time(whole_ms(cap))
             ),
+            RetryAfterCap::ClampTo(cap) => format!(
+                "may ask for a wait of up to {}; more than that is cut down to it",
+                time(whole_ms(cap))
+            ),
         };
         if server.spread > 0 {
             let percent = f64::from(server.spread) / 10.0;

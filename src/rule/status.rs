@@ -1,6 +1,8 @@
+use std::ops::RangeInclusive;
+
 use http::StatusCode;
 
-use super::Methods;
+use super::{Backoff, Methods};
 
 /// The methods for which a response with one of these statuses is retried.
 ///
@@ -21,10 +23,11 @@ use super::Methods;
 /// let rule = RetryRule {
 ///     max_retries: 3,
 ///     statuses: vec![
-///         StatusRule { statuses: vec![StatusMatch::Code(501)], methods: Methods::Never },
+///         StatusRule { statuses: vec![StatusMatch::Code(501)], methods: Methods::Never, backoff: None },
 ///         StatusRule {
 ///             statuses: vec![StatusMatch::Range(500, 599)],
 ///             methods: Methods::Idempotent,
+///             backoff: None,
 ///         },
 ///     ],
 ///     ..RetryRule::never()
@@ -50,9 +53,38 @@ pub struct StatusRule {
     pub statuses: Vec<StatusMatch>,
     /// The methods for which they are retried.
     pub methods: Methods,
+    /// The backoff after one of these statuses, in place of
+    /// [`RetryRule::backoff`](crate::RetryRule::backoff); `None` leaves it at that.
+    pub backoff: Option<Backoff>,
 }
 
 impl StatusRule {
+    /// The row for `statuses` and `methods`, with the rule's backoff.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use http::StatusCode;
+    /// use reqwest_retry_rules::{Methods, StatusMatch, StatusRule};
+    ///
+    /// let limited = StatusRule::new([429], Methods::Any);
+    /// assert_eq!(limited.statuses, [StatusMatch::Code(429)]);
+    /// assert_eq!(limited.backoff, None);
+    ///
+    /// let failing = StatusRule::new([500..=599], Methods::Idempotent);
+    /// assert!(failing.contains(StatusCode::BAD_GATEWAY));
+    /// ```
+    pub fn new(
+        statuses: impl IntoIterator<Item = impl Into<StatusMatch>>,
+        methods: Methods,
+    ) -> Self {
+        StatusRule {
+            statuses: statuses.into_iter().map(Into::into).collect(),
+            methods,
+            backoff: None,
+        }
+    }
+
     /// Whether `status` is one of its statuses.
     ///
     /// # Examples
@@ -64,6 +96,7 @@ impl StatusRule {
     /// let rule = StatusRule {
     ///     statuses: vec![StatusMatch::Code(429), StatusMatch::Range(502, 504)],
     ///     methods: Methods::Any,
+    ///     backoff: None,
     /// };
     /// assert!(rule.contains(StatusCode::BAD_GATEWAY));
     /// assert!(!rule.contains(StatusCode::INTERNAL_SERVER_ERROR));
@@ -115,5 +148,27 @@ impl StatusMatch {
             StatusMatch::Code(code) => status.as_u16() == code,
             StatusMatch::Range(first, last) => (first..=last).contains(&status.as_u16()),
         }
+    }
+}
+
+impl From<u16> for StatusMatch {
+    /// This status alone.
+    fn from(code: u16) -> Self {
+        StatusMatch::Code(code)
+    }
+}
+
+impl From<StatusCode> for StatusMatch {
+    /// This status alone.
+    fn from(status: StatusCode) -> Self {
+        StatusMatch::Code(status.as_u16())
+    }
+}
+
+impl From<RangeInclusive<u16>> for StatusMatch {
+    /// Every status from the first to the last, both included.
+    fn from(range: RangeInclusive<u16>) -> Self {
+        let (first, last) = range.into_inner();
+        StatusMatch::Range(first, last)
     }
 }

@@ -19,6 +19,7 @@ use super::{Backoff, Limits, Methods, RetryRule, StatusMatch};
 ///     statuses: vec![StatusRule {
 ///         statuses: vec![StatusMatch::Range(599, 500)],
 ///         methods: Methods::Any,
+///         backoff: None,
 ///     }],
 ///     limits: Limits { hard_elapsed: Some(Duration::ZERO), ..Limits::default() },
 ///     ..RetryRule::transient()
@@ -67,7 +68,7 @@ impl Error for InvalidRule {}
 /// use reqwest_retry_rules::{Methods, RetryRule, StatusMatch, StatusRule};
 ///
 /// let statuses = vec![StatusMatch::Code(429), StatusMatch::Code(42)];
-/// let statuses = vec![StatusRule { statuses, methods: Methods::Any }];
+/// let statuses = vec![StatusRule { statuses, methods: Methods::Any, backoff: None }];
 /// let invalid = RetryRule { statuses, ..RetryRule::never() }.validate().unwrap_err();
 /// let fault = &invalid.faults()[0];
 /// assert_eq!(fault.field(), "statuses[0].statuses[1]");
@@ -301,6 +302,7 @@ mod tests {
         let statuses = vec![StatusRule {
             statuses: vec![status],
             methods: Methods::Any,
+            backoff: None,
         }];
         RetryRule {
             statuses,
@@ -392,10 +394,12 @@ mod tests {
             StatusRule {
                 statuses: vec![],
                 methods: Methods::Any,
+                backoff: None,
             },
             StatusRule {
                 statuses: vec![StatusMatch::Code(42)],
                 methods: listed(&["ANY"]),
+                backoff: None,
             },
         ];
         faults(
@@ -470,6 +474,7 @@ mod tests {
             statuses: vec![StatusRule {
                 statuses: vec![StatusMatch::Code(429), StatusMatch::Range(1000, 42)],
                 methods: Methods::Never,
+                backoff: None,
             }],
             limits: limits(ms(5), ms(3)).limits,
             ..backoff(1, Duration::ZERO, Duration::MAX)

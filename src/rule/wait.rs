@@ -40,6 +40,27 @@ pub enum WaitSource {
     /// The server: a header of its response, or what
     /// [`server_delay`](crate::RetryPolicy::server_delay) read from it.
     Server,
+    /// The pause that the request's origin asks for: [`Attempt::paused`](crate::Attempt::paused).
+    Pause,
+}
+
+impl WaitSource {
+    /// A short name that stays the same, for metrics and logs, in snake case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::WaitSource;
+    ///
+    /// assert_eq!(WaitSource::Server.name(), "server");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            WaitSource::Backoff => "backoff",
+            WaitSource::Server => "server",
+            WaitSource::Pause => "pause",
+        }
+    }
 }
 
 impl RetryRule {
@@ -52,7 +73,9 @@ impl RetryRule {
         attempt: &Attempt<'_>,
     ) -> Option<Duration> {
         attempt.server_delay.map(floored).or_else(|| match outcome {
-            AttemptOutcome::Response { headers, .. } => self.retry_after.read(headers, attempt.now),
+            AttemptOutcome::Response { status, headers } => {
+                self.retry_after.read(*status, headers, attempt.now)
+            }
             AttemptOutcome::Failure(_) => None,
         })
     }
@@ -106,6 +129,7 @@ impl RetryRule {
                 Err(StopReason::RetryAfterTooLong(asked))
             }
             RetryAfterCap::BackoffAbove(cap) if asked > floored(cap) => Ok(None),
+            RetryAfterCap::ClampTo(cap) => Ok(Some(asked.min(floored(cap)))),
             _ => Ok(Some(asked)),
         }
     }
@@ -241,6 +265,7 @@ mod tests {
             headers: vec![WaitHeader {
                 name: header.clone(),
                 format: WaitFormat::Millis,
+                statuses: vec![],
             }],
             source: RetryAfterSource::Header,
             spread: 1000,

@@ -25,7 +25,7 @@ static RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// let read = |format, value| {
 ///     let name = HeaderName::from_static("x-reset");
 ///     let headers = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))]);
-///     WaitHeader { name, format }.read(&headers, Some(now)).map(|wait| wait.as_millis())
+///     WaitHeader { name, format, statuses: vec![] }.read(&headers, Some(now)).map(|wait| wait.as_millis())
 /// };
 /// assert_eq!(read(WaitFormat::Seconds, "2"), Some(2000));
 /// assert_eq!(read(WaitFormat::Millis, "2"), Some(2));

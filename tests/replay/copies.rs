@@ -208,6 +208,7 @@ fn thrice() -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(503)],
             methods: reqwest_retry_rules::Methods::Any,
+            backoff: None,
         }],
         ..at_once(2)
     }

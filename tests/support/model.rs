@@ -28,6 +28,9 @@ pub struct Facts {
     pub condition: Option<Methods>,
     pub idempotent: bool,
     pub replayable: bool,
+    pub vetoed: bool,
+    pub replaced: bool,
+    pub paused: Option<Duration>,
 }
 
 impl Facts {
@@ -53,6 +56,9 @@ impl Facts {
             condition: self.condition.as_ref(),
             idempotent: self.idempotent,
             replayable: self.replayable,
+            vetoed: self.vetoed,
+            replaced: self.replaced,
+            paused: self.paused,
         }
     }
 }
@@ -86,7 +92,11 @@ pub fn decide(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_
                 return Decision::Stop(StopReason::RetryAfterTooLong(duration(asked)));
             }
             RetryAfterCap::BackoffAbove(cap) if asked > ms(cap) => backoff,
-            _ => {
+            cap => {
+                let asked = match cap {
+                    RetryAfterCap::ClampTo(cap) => asked.min(ms(cap)),
+                    _ => asked,
+                };
                 let share = (sample(facts.random) * f64::from(settings.spread)).trunc() as u128;
                 let spread = asked + asked * share / 1000;
                 match settings.role {

@@ -86,7 +86,11 @@ pub fn status_rules() -> impl Strategy<Value = StatusRule> {
         any::<(u16, u16)>().prop_map(|(first, last)| StatusMatch::Range(first, last)),
     ];
     let rule = (vec(status, 0..4), methods());
-    rule.prop_map(|(statuses, methods)| StatusRule { statuses, methods })
+    rule.prop_map(|(statuses, methods)| StatusRule {
+        statuses,
+        methods,
+        backoff: None,
+    })
 }
 
 /// The headers that the rules know, and one that they do not.
@@ -170,6 +174,7 @@ prop_compose! {
         cap in prop_oneof![
             durations().prop_map(RetryAfterCap::StopAbove),
             durations().prop_map(RetryAfterCap::BackoffAbove),
+            durations().prop_map(RetryAfterCap::ClampTo),
             Just(RetryAfterCap::NoCap),
         ],
         zero_means_backoff: bool,
@@ -177,7 +182,7 @@ prop_compose! {
         spread in per_mille(),
     ) -> RetryAfter {
         let name = HeaderName::from_static("x-wait");
-        let header = |format| WaitHeader { name: name.clone(), format };
+        let header = |format| WaitHeader { name: name.clone(), format, statuses: vec![] };
         let headers = formats.into_iter().map(header).collect();
         RetryAfter { headers, source, cap, zero_means_backoff, role, spread }
     }
@@ -199,7 +204,13 @@ prop_compose! {
         statuses in vec(status_rules(), 0..4),
         sent_failures in methods(),
         (unsent_failures, timeouts) in any::<(bool, bool)>(),
-        override_header in option::of(Just(HeaderName::from_static("x-should-retry"))),
+        (override_header, veto_header) in (
+            option::of(Just(HeaderName::from_static("x-should-retry"))),
+            option::of(select(vec![
+                HeaderName::from_static("x-should-retry"),
+                HeaderName::from_static("x-other"),
+            ])),
+        ),
         retry_after in retry_afters(),
         backoff in backoffs(),
         limits in limits(),
@@ -211,6 +222,7 @@ prop_compose! {
             unsent_failures,
             timeouts,
             override_header,
+            veto_header,
             retry_after,
             backoff,
             limits,
@@ -247,6 +259,9 @@ prop_compose! {
         condition in option::of(methods()),
         idempotent: bool,
         replayable in prop::bool::weighted(0.9),
+        vetoed in prop::bool::weighted(0.1),
+        replaced in prop::bool::weighted(0.3),
+        paused in option::weighted(0.3, durations()),
     ) -> Facts {
         Facts {
             failure,
@@ -262,6 +277,9 @@ prop_compose! {
             condition,
             idempotent,
             replayable,
+            vetoed,
+            replaced,
+            paused,
         }
     }
 }

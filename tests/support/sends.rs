@@ -18,6 +18,7 @@ pub fn at_once(retries: u32) -> RetryRule {
         statuses: vec![StatusRule {
             statuses: vec![StatusMatch::Code(429), StatusMatch::Range(500, 599)],
             methods: Methods::Idempotent,
+            backoff: None,
         }],
         sent_failures: Methods::Idempotent,
         unsent_failures: true,

@@ -29,10 +29,12 @@ pub fn rule() -> RetryRule {
             StatusRule {
                 statuses: vec![StatusMatch::Code(429)],
                 methods: Methods::Any,
+                backoff: None,
             },
             StatusRule {
                 statuses: vec![StatusMatch::Range(500, 599)],
                 methods: Methods::Idempotent,
+                backoff: None,
             },
         ],
         sent_failures: Methods::Idempotent,
