@@ -36,7 +36,7 @@ pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;
 pub use observer::{RetryEvent, RetryObserver, StopEvent};
-pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_retry};
+pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
 pub use redirect::{client_builder, tracked_redirects};
 pub use report::{

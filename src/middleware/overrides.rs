@@ -177,9 +177,9 @@ impl Overrides {
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
-    /// use reqwest_retry_rules::{Overrides, RetryRule, with_overrides, with_retry};
+    /// use reqwest_retry_rules::{Overrides, RetryRule, with_overrides, with_rule};
     ///
-    /// with_retry(RetryRule::never(), async {
+    /// with_rule(RetryRule::never(), async {
     ///     let carried = Overrides::current();
     ///     let task = tokio::spawn(with_overrides(carried, async { /* sends without retries */ }));
     ///     task.await.ok();
@@ -357,13 +357,13 @@ pub async fn with_overrides<F: Future>(overrides: Overrides, future: F) -> F::Ou
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
-/// use reqwest_retry_rules::{RetryRule, with_retry};
+/// use reqwest_retry_rules::{RetryRule, with_rule};
 ///
 /// # async fn sdk_call() -> u32 { 7 }
 /// // No retries for this one call.
-/// assert_eq!(with_retry(RetryRule::never(), sdk_call()).await, 7);
+/// assert_eq!(with_rule(RetryRule::never(), sdk_call()).await, 7);
 /// # }
 /// ```
-pub async fn with_retry<F: Future>(rule: impl Into<Arc<RetryRule>>, future: F) -> F::Output {
+pub async fn with_rule<F: Future>(rule: impl Into<Arc<RetryRule>>, future: F) -> F::Output {
     with_overrides(Overrides::new().rule(rule), future).await
 }
