@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::Request;
 use hyper::body::Incoming;
-use reqwest_retry_rules::{Overrides, RetryRule, with_overrides, with_retry};
+use reqwest_retry_rules::{Overrides, RetryRule, with_overrides, with_rule};
 use task_local_extensions::{Extensions, with_extensions};
 
 use support::{Answer, Service, answer};
@@ -27,8 +27,8 @@ async fn main() -> anyhow::Result<()> {
     line("called as it is", service.seen("/oslo"));
 
     // A rule for every send inside, whichever client makes it.
-    let _ = with_retry(RetryRule::never(), weather.forecast("rome")).await;
-    line("with_retry(RetryRule::never(), ..)", service.seen("/rome"));
+    let _ = with_rule(RetryRule::never(), weather.forecast("rome")).await;
+    line("with_rule(RetryRule::never(), ..)", service.seen("/rome"));
 
     // More than a rule. Scopes nest: what the inner one leaves unset comes from around it, and of
     // two time limits the earlier holds.
@@ -45,18 +45,15 @@ async fn main() -> anyhow::Result<()> {
     );
 
     // A task that is spawned starts without what is set around it, as with every task-local...
-    with_retry(RetryRule::never(), async {
+    with_rule(RetryRule::never(), async {
         let weather = weather.clone();
         tokio::spawn(async move { weather.forecast("bern").await.is_ok() }).await
     })
     .await?;
-    line(
-        "with_retry, and in it a spawned task",
-        service.seen("/bern"),
-    );
+    line("with_rule, and in it a spawned task", service.seen("/bern"));
 
     // ...unless it is carried over.
-    with_retry(RetryRule::never(), async {
+    with_rule(RetryRule::never(), async {
         let (weather, carried) = (weather.clone(), Overrides::current());
         let call = async move { weather.forecast("kyiv").await.is_ok() };
         tokio::spawn(with_overrides(carried, call)).await

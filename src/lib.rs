@@ -75,7 +75,7 @@
 //!   [`client_builder`] and [`tracked_redirects`], [`RetryBudget`].
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
-//!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`]. **What a task changes**: [`with_retry`], and
+//!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`]. **What a task changes**: [`with_rule`], and
 //!   [`with_overrides`] with [`Overrides`]. Nearest wins, type by type.
 //! - **What happened**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
 //!   [`RetryObserver`]; of an error, [`ErrorExt`] and the few that are this crate's own,
@@ -117,8 +117,9 @@ pub use middleware::{
     AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
     InvalidBudget, Overrides, ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget,
     RetryError, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy,
-    RetryReport, StopEvent, TotalTimeout, classify, client_builder, tracked_redirects,
-    with_overrides, with_retry,
+    RetryReport, StopEvent, TotalTimeout, classify, client_builder,
+    client_builder_with_redirects, tracked_redirects,
+    with_overrides, with_rule,
 };
 pub use rule::{
     Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,

@@ -19,7 +19,7 @@ use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry_rules::{
     Deadline, ErrorExt, Methods, Overrides, ReplaySafe, ResponseExt, RetryEvent, RetryLabel,
     RetryLog, RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, TotalTimeout,
-    with_overrides, with_retry,
+    with_overrides, with_rule,
 };
 use scripted::{Transport, URL, client, hang, ms, status};
 
@@ -156,7 +156,7 @@ mod tasks {
     async fn a_rule_holds_for_every_send_in_its_scope_and_for_none_after_it() {
         let client = once();
         let both = async { (attempts(&client).await, attempts(&client).await) };
-        assert_eq!(with_retry(retries(3), both).await, (4, 4));
+        assert_eq!(with_rule(retries(3), both).await, (4, 4));
         assert_eq!(attempts(&client).await, 2);
     }
 
@@ -218,10 +218,10 @@ mod tasks {
     async fn an_inner_scope_wins_and_ends() {
         let client = once();
         let three = async {
-            let inner = with_retry(retries(5), attempts(&client)).await;
+            let inner = with_rule(retries(5), attempts(&client)).await;
             (inner, attempts(&client).await)
         };
-        assert_eq!(with_retry(retries(3), three).await, (6, 4));
+        assert_eq!(with_rule(retries(3), three).await, (6, 4));
     }
 
     #[tokio::test]
@@ -245,7 +245,7 @@ mod tasks {
         let client = once();
         assert_eq!(with_overrides(Overrides::new(), attempts(&client)).await, 2);
         let empty = with_overrides(Overrides::new(), attempts(&client));
-        assert_eq!(with_retry(retries(3), empty).await, 4);
+        assert_eq!(with_rule(retries(3), empty).await, 4);
     }
 
     #[tokio::test(start_paused = true)]
@@ -278,7 +278,7 @@ mod tasks {
     #[tokio::test]
     async fn what_the_request_carries_is_nearer() {
         let own = once().get(URL).with_extension(retries(5)).send();
-        let sent = with_retry(retries(3), own).await.unwrap();
+        let sent = with_rule(retries(3), own).await.unwrap();
         assert_eq!(sent.attempts(), 6);
     }
 
@@ -287,11 +287,11 @@ mod tasks {
         let count = Arc::new(Count::default());
         let policy = RetryPolicy::from(retries(5)).observer(Arc::clone(&count));
         let own = once().get(URL).with_extension(policy.clone()).send();
-        assert_eq!(with_retry(retries(2), own).await.unwrap().attempts(), 3);
+        assert_eq!(with_rule(retries(2), own).await.unwrap().attempts(), 3);
         assert_eq!(count.get(), 2, "the policy was not in force");
         let client = once();
         let nested = with_overrides(Overrides::new().policy(policy), attempts(&client));
-        assert_eq!(with_retry(retries(3), nested).await, 4);
+        assert_eq!(with_rule(retries(3), nested).await, 4);
     }
 
     #[tokio::test]
@@ -310,7 +310,7 @@ mod tasks {
     async fn a_report_can_be_had_where_the_task_switches_retries_off() {
         let log = RetryLog::new();
         let sent = once().get(URL).with_extension(log.clone()).send();
-        with_retry(RetryRule::never(), sent).await.unwrap();
+        with_rule(RetryRule::never(), sent).await.unwrap();
         assert_eq!(log.report().unwrap().attempts(), 1);
     }
 }
@@ -327,7 +327,7 @@ mod nothing_leaks {
             async move {
                 match number % 4 {
                     0 => attempts(client).await - 2,
-                    more => with_retry(retries(more), attempts(client)).await - more - 1,
+                    more => with_rule(retries(more), attempts(client)).await - more - 1,
                 }
             }
         });
@@ -348,7 +348,7 @@ mod nothing_leaks {
                     for _ in 0..20 {
                         let attempts = match number % 4 {
                             0 => attempts(&client).await,
-                            more => with_retry(retries(more), attempts(&client)).await,
+                            more => with_rule(retries(more), attempts(&client)).await,
                         };
                         assert_eq!(attempts, expected, "task {number}");
                     }
@@ -372,7 +372,7 @@ mod nothing_leaks {
         let client = once();
         let other = client.clone();
         let send = async move { attempts(&other).await };
-        let mut send = Box::pin(with_retry(retries(3), send));
+        let mut send = Box::pin(with_rule(retries(3), send));
         // The first attempt begins here …
         let mut context = Context::from_waker(Waker::noop());
         assert!(send.as_mut().poll(&mut context).is_pending());
@@ -389,7 +389,7 @@ mod nothing_leaks {
     #[tokio::test]
     async fn after_a_task_was_aborted() {
         let client = once();
-        let task = tokio::spawn(with_retry(retries(3), std::future::pending::<()>()));
+        let task = tokio::spawn(with_rule(retries(3), std::future::pending::<()>()));
         tokio::task::yield_now().await;
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
@@ -401,7 +401,7 @@ mod nothing_leaks {
     #[tokio::test]
     async fn after_a_send_was_dropped_half_way() {
         let client = once();
-        let mut send = Box::pin(with_retry(retries(3), attempts(&client)));
+        let mut send = Box::pin(with_rule(retries(3), attempts(&client)));
         let mut context = Context::from_waker(Waker::noop());
         assert!(send.as_mut().poll(&mut context).is_pending());
         drop(send);
@@ -411,11 +411,11 @@ mod nothing_leaks {
     #[tokio::test]
     async fn after_a_panic() {
         let client = once();
-        let at_once = with_retry(retries(3), async { panic!("at once") });
+        let at_once = with_rule(retries(3), async { panic!("at once") });
         assert!(AssertUnwindSafe(at_once).catch_unwind().await.is_err());
         assert_eq!(attempts(&client).await, 2);
 
-        let later = with_retry(retries(3), async {
+        let later = with_rule(retries(3), async {
             attempts(&client).await;
             tokio::task::yield_now().await;
             panic!("later");
@@ -423,19 +423,19 @@ mod nothing_leaks {
         assert!(AssertUnwindSafe(later).catch_unwind().await.is_err());
         assert_eq!(attempts(&client).await, 2);
 
-        let inner = with_retry(retries(3), async { panic!("inside") });
+        let inner = with_rule(retries(3), async { panic!("inside") });
         let outer = async {
             assert!(AssertUnwindSafe(inner).catch_unwind().await.is_err());
             attempts(&client).await
         };
-        assert_eq!(with_retry(retries(4), outer).await, 5);
+        assert_eq!(with_rule(retries(4), outer).await, 5);
     }
 
     #[tokio::test]
     async fn after_a_panic_further_in() {
         let transport = Transport::new([scripted::panic(), status(503), status(503)]);
         let client = client(&transport, retries(1));
-        let send = with_retry(retries(3), attempts(&client));
+        let send = with_rule(retries(3), attempts(&client));
         assert!(AssertUnwindSafe(send).catch_unwind().await.is_err());
         assert_eq!(attempts(&client).await, 2);
     }
@@ -449,7 +449,7 @@ mod nothing_leaks {
                 .await
                 .unwrap()
         };
-        assert_eq!(with_retry(retries(3), spawning).await, 2);
+        assert_eq!(with_rule(retries(3), spawning).await, 2);
     }
 
     #[tokio::test]
@@ -485,7 +485,7 @@ mod nothing_leaks {
             let blocked = move || handle.block_on(attempts(&client));
             tokio::task::spawn_blocking(blocked).await.unwrap()
         };
-        assert_eq!(with_retry(retries(3), blocking).await, 2);
+        assert_eq!(with_rule(retries(3), blocking).await, 2);
     }
 }
 
@@ -546,16 +546,16 @@ mod shared_map {
     #[tokio::test]
     async fn our_own_scope_is_nearer_whichever_is_inside() {
         let client = once();
-        let ours = with_retry(retries(3), attempts(&client));
+        let ours = with_rule(retries(3), attempts(&client));
         assert_eq!(with(retries(5), ours).await, 4);
         let theirs = with(retries(5), attempts(&client));
-        assert_eq!(with_retry(retries(3), theirs).await, 4);
+        assert_eq!(with_rule(retries(3), theirs).await, 4);
     }
 
     #[tokio::test]
     async fn what_our_own_scope_leaves_unset_comes_from_it() {
         let client = once();
-        let ours = with_retry(retries(3), label(&client));
+        let ours = with_rule(retries(3), label(&client));
         let named = with(RetryLabel::from("shared"), ours).await;
         assert_eq!(named.as_deref(), Some("shared"));
     }
@@ -577,7 +577,7 @@ mod shared_map {
             "the rule of the outer map was seen"
         );
         let ours = with_overrides(Overrides::new().label("inner"), attempts(&client));
-        assert_eq!(with_retry(retries(3), ours).await, 4);
+        assert_eq!(with_rule(retries(3), ours).await, 4);
     }
 
     /// The second of its two traps.
@@ -596,7 +596,7 @@ mod shared_map {
                             .catch_unwind()
                             .await
                     } else {
-                        AssertUnwindSafe(with_retry(retries(3), panics))
+                        AssertUnwindSafe(with_rule(retries(3), panics))
                             .catch_unwind()
                             .await
                     };

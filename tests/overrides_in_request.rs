@@ -13,7 +13,7 @@ use http::Method;
 use reqwest_middleware::{ClientBuilder, RequestBuilder, RequestInitialiser};
 use reqwest_retry_rules::{
     BudgetTerms, Methods, ReplaySafe, ResponseExt, RetryBudget, RetryEvent, RetryMiddleware,
-    RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason, with_retry,
+    RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, StopReason, with_rule,
 };
 
 use chain::{at_once, retrying};
@@ -72,7 +72,7 @@ async fn a_shared_rule_is_a_rule() {
 
     let server = flaky().await;
     let request = retrying(RetryRule::never()).get(server.url("/"));
-    assert_eq!(with_retry(on, sent(request, &server)).await, (2, 200));
+    assert_eq!(with_rule(on, sent(request, &server)).await, (2, 200));
 
     let server = flaky().await;
     let request = retrying(at_once()).get(server.url("/"));
@@ -281,7 +281,7 @@ async fn a_request_is_nearer_than_the_task_it_is_sent_in() {
         if let Some(carried) = carried {
             request = request.with_extension(carried);
         }
-        let sending = with_retry(around, sent(request, &server));
+        let sending = with_rule(around, sent(request, &server));
         assert_eq!(sending.await, expected);
     }
 }

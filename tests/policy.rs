@@ -20,7 +20,7 @@ use reqwest_retry_rules::{
     AttemptResult, Backoff, Jitter, Methods, ReplaySafe, ResponseExt, RetryAfter, RetryAfterCap,
     RetryAfterRole, RetryAfterSource, RetryEvent, RetryObserver, RetryPolicy, RetryRule,
     StatusMatch, StatusRule, StopEvent, StopReason, TransportError, WaitFormat, WaitHeader,
-    WaitSource, with_retry,
+    WaitSource, with_rule,
 };
 use scripted::{
     Transport, URL, assert_status, bare_client, carrying, client, errors, fail, get, get_with, ms,
@@ -224,7 +224,7 @@ mod transient {
 
         let transport = refused();
         let sent = client(&transport, rule()).get(URL).send();
-        with_retry(RetryRule::never(), sent).await.unwrap();
+        with_rule(RetryRule::never(), sent).await.unwrap();
 
         let transport = Transport::new([status(503), ok()]);
         client(&transport, rule()).get(URL).send().await.unwrap();

@@ -140,7 +140,7 @@ fn a_rule_and_its_parts_are_read_and_written() {
 #[test]
 fn scopes_go_from_thread_to_thread_as_what_is_in_them_does() {
     fn is_send<T: Send>(_: T) {}
-    is_send(with_retry(RetryRule::never(), async {}));
+    is_send(with_rule(RetryRule::never(), async {}));
     is_send(with_overrides(Overrides::new(), async {}));
 }
 

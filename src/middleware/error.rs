@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 use std::fmt;
 
-use super::body_source::BoxError;
+use super::request::BoxError;
 use super::classify;
 
 /// An error that the middleware itself made: every other error comes back as it came in.
@@ -30,6 +30,9 @@ pub enum RetryError {
         /// string](crate::RetryObserver#events).
         last: Option<BoxError>,
     },
+    /// An attempt was dropped since the head of its response did not come in time
+    /// ([`RetryPolicy::head_timeout`](crate::RetryPolicy::head_timeout)), and it was not retried.
+    HeadTimeout,
     /// The [`BodySource`](crate::BodySource) of a request without a body failed to make the first
     /// one.
     #[non_exhaustive]
@@ -51,6 +54,7 @@ impl fmt::Display for RetryError {
             Self::TotalTimeout { attempts, .. } => {
                 write!(f, "the total timeout ran out in attempt {attempts}")
             }
+            Self::HeadTimeout => f.write_str("the head of the response did not come in time"),
             Self::BodySource { .. } => f.write_str("the body source made no body"),
         }
     }
@@ -60,6 +64,7 @@ impl StdError for RetryError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::TotalTimeout { last, .. } => last.as_deref().map(|last| last as _),
+            Self::HeadTimeout => None,
             Self::BodySource { source } => Some(source.as_ref()),
         }
     }
@@ -127,7 +132,10 @@ pub trait ErrorExt: sealed::Sealed {
 
 impl ErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
-        matches!(self.retry_error(), Some(RetryError::TotalTimeout { .. }))
+        matches!(
+            self.retry_error(),
+            Some(RetryError::TotalTimeout { .. } | RetryError::HeadTimeout)
+        )
             || classify::is_timeout(self)
     }
 

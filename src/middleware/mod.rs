@@ -26,7 +26,7 @@ pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;
 pub use observer::{RetryEvent, RetryObserver, StopEvent};
-pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_retry};
+pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,

@@ -1,10 +1,10 @@
 //! Retries and stops as `tracing` events: the only file that names the feature.
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{hears_stops, retry, stop};
+pub(crate) use self::on::{stop_is_enabled, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{hears_stops, retry, stop};
+pub(crate) use self::off::{stop_is_enabled, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -29,7 +29,7 @@ mod on {
     }
 
     /// Whether a send that is given up is written anywhere.
-    pub(crate) fn hears_stops() -> bool {
+    pub(crate) fn stop_is_enabled() -> bool {
         tracing::event_enabled!(target: "reqwest_retry_rules", tracing::Level::WARN)
     }
 
@@ -72,7 +72,7 @@ mod off {
 
     pub(crate) fn retry(_: &RetryEvent<'_>) {}
 
-    pub(crate) fn hears_stops() -> bool {
+    pub(crate) fn stop_is_enabled() -> bool {
         false
     }
 

@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use http::{Extensions, Method};
-use tokio::time::Instant;
 
 use super::time::SendTime;
 use crate::middleware::budget::RetryBudget;
-use crate::middleware::overrides::{Deadline, Overrides, earliest};
+use crate::middleware::overrides::PerRequest;
 use crate::middleware::policy::{RetryPolicy, Settings};
 use crate::middleware::report::{RetryLabel, RetryLog};
 use crate::middleware::request::BodySource;
@@ -18,55 +17,19 @@ use crate::rule::RetryRule;
 pub(in crate::middleware) struct InForce<'a> {
     built_with: &'a RetryPolicy,
     policy: Cow<'a, RetryPolicy>,
-    /// How long the whole send may take.
-    total: Option<Duration>,
-    /// When it must be over.
-    deadline: Option<Instant>,
-    /// In a box, since most sends have nothing of it.
-    per_request: Option<Box<PerRequest>>,
-}
-
-/// What belongs to one request, beside its policy and its time.
-struct PerRequest {
-    replay_safe: Option<bool>,
-    label: Option<RetryLabel>,
-    log: Option<RetryLog>,
-    body_source: Option<BodySource>,
+    per_request: PerRequest,
 }
 
 impl<'a> InForce<'a> {
-    /// Reads the request's extensions, then the task's overrides, then what the middleware was built
-    /// with.
     pub(in crate::middleware) fn new(
         built_with: &'a RetryPolicy,
         extensions: &Extensions,
     ) -> Self {
-        let Some(overrides) = Overrides::heard(extensions) else {
-            return Self {
-                built_with,
-                policy: Cow::Borrowed(built_with),
-                total: built_with.settings().total_timeout,
-                deadline: None,
-                per_request: None,
-            };
-        };
-        let mut policy = overrides.policy.map_or(Cow::Borrowed(built_with), Cow::Owned);
-        if let Some(rule) = overrides.rule {
-            policy = Cow::Owned(policy.with_rule(rule));
-        }
-        let total = overrides.total_timeout.map(|total| total.0);
-        let per_request = PerRequest {
-            replay_safe: overrides.replay_safe.map(|safe| safe.0),
-            label: overrides.label,
-            log: extensions.get().cloned(),
-            body_source: extensions.get().cloned(),
-        };
+        let (policy, per_request) = PerRequest::in_force(built_with, extensions);
         Self {
             built_with,
-            total: earliest(policy.settings().total_timeout, total),
             policy,
-            deadline: overrides.deadline.and_then(Deadline::moment),
-            per_request: per_request.is_set().then(|| Box::new(per_request)),
+            per_request,
         }
     }
 
@@ -74,8 +37,8 @@ impl<'a> InForce<'a> {
     /// single attempt.
     pub(in crate::middleware) fn passes_through(&self) -> bool {
         self.rule().max_retries == 0
-            && self.total.is_none()
-            && self.deadline.is_none()
+            && self.total_timeout().is_none()
+            && self.per_request.deadline().is_none()
             && self.log().is_none()
             && self.body_source().is_none()
             && !self.settings().concerns_one_attempt()
@@ -95,26 +58,30 @@ impl<'a> InForce<'a> {
         self.settings().budget_within(built_with)
     }
 
+    fn total_timeout(&self) -> Option<Duration> {
+        self.per_request.total_timeout(self.settings().total_timeout)
+    }
+
     /// The time of a send that starts now.
     pub(super) fn time(&self) -> SendTime {
-        SendTime::new(self.total, self.deadline)
+        SendTime::new(self.total_timeout(), self.per_request.deadline())
     }
 
     pub(super) fn label(&self) -> Option<&RetryLabel> {
-        self.per_request.as_ref()?.label.as_ref()
+        self.per_request.label()
     }
 
     pub(super) fn log(&self) -> Option<&RetryLog> {
-        self.per_request.as_ref()?.log.as_ref()
+        self.per_request.log()
     }
 
     pub(super) fn body_source(&self) -> Option<&BodySource> {
-        self.per_request.as_ref()?.body_source.as_ref()
+        self.per_request.body_source()
     }
 
     /// What the caller states of the request, if anything.
     pub(super) fn replay_safe(&self) -> Option<bool> {
-        self.per_request.as_ref()?.replay_safe
+        self.per_request.replay_safe()
     }
 
     /// True if the rule or a condition could ever allow a retry.
@@ -122,14 +89,5 @@ impl<'a> InForce<'a> {
         let rule = self.rule();
         rule.could_retry(method, idempotent)
             || rule.max_retries > 0 && self.settings().could_retry(method, idempotent)
-    }
-}
-
-impl PerRequest {
-    fn is_set(&self) -> bool {
-        self.replay_safe.is_some()
-            || self.label.is_some()
-            || self.log.is_some()
-            || self.body_source.is_some()
     }
 }

@@ -1,0 +1,98 @@
+//! What is in force for one send.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use http::Extensions;
+use tokio::time::Instant;
+
+use super::{Deadline, Overrides};
+use crate::middleware::request::BodySource;
+use crate::middleware::clock;
+use crate::middleware::policy::RetryPolicy;
+use crate::middleware::report::{RetryLabel, RetryLog};
+
+/// What is set for one send besides its policy, in a box: for most sends nothing is.
+#[derive(Default)]
+pub(crate) struct PerRequest(Option<Box<Values>>);
+
+struct Values {
+    replay_safe: Option<bool>,
+    total_timeout: Option<Duration>,
+    deadline: Option<Instant>,
+    label: Option<RetryLabel>,
+    log: Option<RetryLog>,
+    body_source: Option<BodySource>,
+}
+
+impl PerRequest {
+    /// The policy of a send, and what is set besides. The request's own extensions come first, then
+    /// the task around it, then the shared map, and last `built_with`, the middleware's policy.
+    ///
+    /// A work (which is no request) is asked about with an empty map.
+    pub(crate) fn in_force<'a>(
+        built_with: &'a RetryPolicy,
+        extensions: &Extensions,
+    ) -> (Cow<'a, RetryPolicy>, Self) {
+        let Some(overrides) = Overrides::in_force(extensions) else {
+            return (Cow::Borrowed(built_with), Self::default());
+        };
+        let mut policy = overrides
+            .policy
+            .map_or(Cow::Borrowed(built_with), Cow::Owned);
+        if let Some(rule) = overrides.rule {
+            policy = Cow::Owned(policy.with_rule(rule));
+        }
+        let values = Values {
+            replay_safe: overrides.replay_safe.map(|safe| safe.0),
+            total_timeout: overrides.total_timeout.map(|timeout| timeout.0),
+            deadline: overrides.deadline.and_then(Deadline::moment),
+            label: overrides.label,
+            log: overrides.log,
+            body_source: extensions.get().cloned(),
+        };
+        (policy, Self((!values.is_empty()).then(|| Box::new(values))))
+    }
+
+    /// What is stated of the request: whether it may be repeated whatever its method.
+    pub(crate) fn replay_safe(&self) -> Option<bool> {
+        self.0.as_ref()?.replay_safe
+    }
+
+    /// How long the whole send may take, if the policy says `of_policy`: the nearer one counts, and
+    /// one that is too long for the clock is no bound.
+    pub(crate) fn total_timeout(&self, of_policy: Option<Duration>) -> Option<Duration> {
+        match self.0.as_ref().and_then(|values| values.total_timeout) {
+            Some(own) => Some(own).filter(|own| clock::after(*own).is_some()),
+            None => of_policy,
+        }
+    }
+
+    /// The moment by which it must be over, whatever its total timeout.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.0.as_ref()?.deadline
+    }
+
+    pub(crate) fn label(&self) -> Option<&RetryLabel> {
+        self.0.as_ref()?.label.as_ref()
+    }
+
+    pub(crate) fn log(&self) -> Option<&RetryLog> {
+        self.0.as_ref()?.log.as_ref()
+    }
+
+    pub(crate) fn body_source(&self) -> Option<&BodySource> {
+        self.0.as_ref()?.body_source.as_ref()
+    }
+}
+
+impl Values {
+    fn is_empty(&self) -> bool {
+        self.replay_safe.is_none()
+            && self.total_timeout.is_none()
+            && self.deadline.is_none()
+            && self.label.is_none()
+            && self.log.is_none()
+            && self.body_source.is_none()
+    }
+}
