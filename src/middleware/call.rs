@@ -20,7 +20,7 @@ use super::plan::Plan;
 use super::policy::RetryPolicy;
 use super::redirect;
 use super::replay::Replay;
-use super::report::{AttemptRecord, AttemptResult};
+use super::report::{AttemptRecord, AttemptResult, Records};
 use super::span::Span;
 use crate::rule::{Methods, StopReason, TransportError};
 
@@ -35,7 +35,7 @@ pub(crate) struct Call<'a> {
     /// The host that is asked, where somebody may be told and `replay` does not have it. What comes
     /// back may have another: a redirect's.
     pub(super) host: Option<Box<str>>,
-    pub(super) records: Vec<AttemptRecord>,
+    pub(super) records: Records,
     /// When the attempt at hand was begun.
     begun: Instant,
     /// How many retries were begun.
@@ -103,7 +103,7 @@ impl<'a> Call<'a> {
             idempotent,
             replay: may_retry.then(|| Replay::keep(request, plan.body_source().cloned())),
             host,
-            records: Vec::new(),
+            records: Records::default(),
             begun: span.started,
             retries: 0,
             open: false,
@@ -276,12 +276,12 @@ impl<'a> Call<'a> {
     /// Whether an attempt may have been processed, of a request of which that matters: one that is on
     /// its way, or one that came to something which leaves it open.
     pub(super) fn may_be_processed(&self) -> bool {
-        !self.idempotent && (self.open || !self.records.iter().all(AttemptRecord::is_unsent))
+        !self.idempotent && (self.open || self.records.may_have_been_processed())
     }
 
     /// How many attempts were made, as the records have it.
     pub(super) fn attempts(&self) -> u32 {
-        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
+        self.records.count()
     }
 
     /// The total timeout ran out in the attempt.
