@@ -1,5 +1,6 @@
 //! How a send ends: who is told, and where the report is left.
 
+use http::StatusCode;
 use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
@@ -7,17 +8,17 @@ use super::call::{Call, Failed};
 use super::in_flight::{self, MaybeProcessed};
 use super::judge::Wait;
 use super::lent::Lent;
-use super::observer::{CallFacts, RetryEvent, StopEvent};
+use super::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use super::origin::Origin;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
-use super::report::{AttemptRecord, AttemptResult, RetryReport};
-use super::trace;
+use super::report::{AttemptResult, RetryReport};
+use super::trace::{self, LogLevel};
 use crate::rule::StopReason;
 
 /// Whether there is anybody to tell of a send that is given up.
 pub(super) fn is_told(policy: &RetryPolicy) -> bool {
-    !policy.observers().is_empty() || trace::hears_stops()
+    !policy.observers().is_empty() || trace::is_written(LogLevel::Warn)
 }
 
 impl Call<'_> {
@@ -37,18 +38,17 @@ impl Call<'_> {
         if !told {
             return;
         }
+        if let Ok(response) = in_hand {
+            self.tell_recovery(response.status());
+        }
         self.leave_report(in_hand, None, lent);
     }
 
     /// Tells a send around this one, which may be given the response as its answer, that there was
     /// more than that.
     fn pass_on(&self, in_hand: &mut Result<Response>) {
-        let was_lost = |record: &AttemptRecord| match record.result {
-            AttemptResult::Failure(failure) => !failure.is_unsent(),
-            _ => false,
-        };
         if let Ok(response) = in_hand {
-            if self.replaced || self.records.iter().any(was_lost) {
+            if self.replaced || self.records.lost_an_answer() {
                 MaybeProcessed::mark(response);
             }
         }
@@ -102,12 +102,30 @@ impl Call<'_> {
             wait: wait.duration,
             source: wait.source,
         };
-        trace::retry(&event);
+        trace::retry(&event, LogLevel::Info);
         self.plan
             .policy
             .observers()
             .iter()
             .for_each(|observer| observer.on_retry(&event));
+    }
+
+    /// Tells of an answer, if it took a retry.
+    fn tell_recovery(&self, status: StatusCode) {
+        if self.retries == 0 {
+            return;
+        }
+        let event = RecoveredEvent {
+            call: self.facts(),
+            attempts: self.attempts(),
+            status,
+        };
+        trace::recovered(&event, LogLevel::Info);
+        self.plan
+            .policy
+            .observers()
+            .iter()
+            .for_each(|observer| observer.on_recovered(&event));
     }
 
     fn tell_stop(&self, in_hand: &Result<Response>, reason: StopReason) {
@@ -122,7 +140,7 @@ impl Call<'_> {
             result: self.records.last().map(|record| record.result),
             reason,
         };
-        trace::stop(&event);
+        trace::stop(&event, LogLevel::Warn);
         self.plan
             .policy
             .observers()

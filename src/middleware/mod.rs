@@ -35,13 +35,14 @@ pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;
-pub use observer::{RetryEvent, RetryObserver, StopEvent};
+pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
 pub use redirect::{client_builder, tracked_redirects};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
+pub use trace::LogLevel;
 
 use std::future::Future;
 use std::pin::Pin;
