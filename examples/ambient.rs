@@ -1,7 +1,7 @@
 //! Retries of calls whose requests one cannot touch: an SDK keeps its client to itself, and the
 //! task that calls it says what is to be different.
 //!
-//! Run it with `cargo run --example ambient`.
+//! Run it with `cargo run --features task-local-extensions --example ambient`.
 
 #![allow(clippy::disallowed_methods)] // what clippy.toml bans, it bans from src
 

@@ -65,7 +65,9 @@ fn edge() -> Vec<&'static str> {
     let numbers = are!([Copy, Ord, Hash]: Deadline, TotalTimeout, ResendCount);
     let name = are!([Clone, Eq, Hash, Display, AsRef<str>]: RetryLabel);
     are!([From<&'static str>, From<String>, From<Cow<'static, str>>]: RetryLabel);
-    let views = are!([Copy]: ResponseHead<'static>, RetryEvent<'static>, StopEvent<'static>);
+    let views = are!([Copy]: ResponseHead<'static>);
+    let events = are!([Copy]: RecoveredEvent<'static>, RetryEvent<'static>, StopEvent<'static>);
+    let levels = are!([Copy, Ord, Hash]: LogLevel);
     let reports = are!([Clone, Eq, Hash]: AttemptRecord, RetryReport);
     let errors = are!([Error]: RetryError);
     let equal_errors = are!([Error, Clone, Eq, Hash]: InvalidRule, InvalidBudget);
@@ -80,6 +82,8 @@ fn edge() -> Vec<&'static str> {
         &numbers,
         &name,
         &views,
+        &events,
+        &levels,
         &reports,
         &errors,
         &equal_errors,

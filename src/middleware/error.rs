@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::time::Duration;
 
 use super::request::BoxError;
 use super::classify;
@@ -30,9 +31,20 @@ pub enum RetryError {
         /// string](crate::RetryObserver#events).
         last: Option<BoxError>,
     },
-    /// An attempt was dropped since the head of its response did not come in time
-    /// ([`RetryPolicy::head_timeout`](crate::RetryPolicy::head_timeout)), and it was not retried.
-    HeadTimeout,
+    /// An attempt brought no head of a response within the policy's `head_timeout`, and was
+    /// dropped: it may have been processed.
+    #[non_exhaustive]
+    HeadTimeout {
+        /// How long an attempt may take up to its response's head.
+        timeout: Duration,
+    },
+    /// The origin had asked for a wait that the time left to this send cannot hold: the policy
+    /// pauses origins, and nothing was sent.
+    #[non_exhaustive]
+    OriginPaused {
+        /// How much longer the origin asks to be left alone.
+        wait: Duration,
+    },
     /// The [`BodySource`](crate::BodySource) of a request without a body failed to make the first
     /// one.
     #[non_exhaustive]
@@ -40,6 +52,15 @@ pub enum RetryError {
         /// The error of the maker.
         source: BoxError,
     },
+}
+
+impl RetryError {
+    fn is_timeout(&self) -> bool {
+        match self {
+            Self::TotalTimeout { .. } | Self::HeadTimeout { .. } => true,
+            Self::OriginPaused { .. } | Self::BodySource { .. } => false,
+        }
+    }
 }
 
 impl fmt::Display for RetryError {
@@ -54,7 +75,12 @@ impl fmt::Display for RetryError {
             Self::TotalTimeout { attempts, .. } => {
                 write!(f, "the total timeout ran out in attempt {attempts}")
             }
-            Self::HeadTimeout => f.write_str("the head of the response did not come in time"),
+            Self::HeadTimeout { timeout } => {
+                write!(f, "no response began within {timeout:?}")
+            }
+            Self::OriginPaused { wait } => {
+                write!(f, "the origin asks to be left alone for another {wait:?}")
+            }
             Self::BodySource { .. } => f.write_str("the body source made no body"),
         }
     }
@@ -64,7 +90,7 @@ impl StdError for RetryError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
             Self::TotalTimeout { last, .. } => last.as_deref().map(|last| last as _),
-            Self::HeadTimeout => None,
+            Self::HeadTimeout { .. } | Self::OriginPaused { .. } => None,
             Self::BodySource { source } => Some(source.as_ref()),
         }
     }
@@ -74,11 +100,12 @@ impl StdError for RetryError {
 ///
 /// Implemented for [`reqwest_middleware::Error`], and for nothing else.
 pub trait ErrorExt: sealed::Sealed {
-    /// Whether time ran out: [`RetryError::TotalTimeout`], or a timeout that reqwest reports, even
-    /// if another middleware has wrapped it.
+    /// Whether time ran out: [`RetryError::TotalTimeout`], [`RetryError::HeadTimeout`], or a timeout
+    /// that reqwest reports, even if another middleware has wrapped it.
     ///
     /// [`reqwest_middleware::Error::is_timeout`] cannot see into errors of a middleware and says
-    /// `false` for both.
+    /// `false` for this crate's own and for what is wrapped. [`RetryError::OriginPaused`] is no
+    /// timeout: the time was not used up, it would not have been enough.
     ///
     /// # Examples
     ///
@@ -132,11 +159,8 @@ pub trait ErrorExt: sealed::Sealed {
 
 impl ErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
-        matches!(
-            self.retry_error(),
-            Some(RetryError::TotalTimeout { .. } | RetryError::HeadTimeout)
-        )
-            || classify::is_timeout(self)
+        let ours = self.retry_error().is_some_and(RetryError::is_timeout);
+        ours || classify::is_timeout(self)
     }
 
     fn retry_error(&self) -> Option<&RetryError> {

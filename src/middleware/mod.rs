@@ -25,13 +25,14 @@ pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;
-pub use observer::{RetryEvent, RetryObserver, StopEvent};
+pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
 pub use request::{BodySource, FreshBody};
+pub use trace::LogLevel;
 pub use tracking::{client_builder, client_builder_with_redirects, tracked_redirects};
 
 use http::Extensions;

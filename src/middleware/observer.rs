@@ -1,34 +1,48 @@
-//! Who is told about retries while they happen.
+//! What observers are called with while a send goes on.
 
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 
 use super::report::{AttemptResult, RetryLabel};
 use crate::rule::{StopReason, WaitSource};
 
-/// Is told about every retry before its wait, and about every failed send that is given up.
+/// Watches sends: every retry before its wait, and how each send that did not go well at once ends,
+/// in a recovery or a stop.
 ///
-/// Both methods do nothing by default. They are called inside the send, so a slow one holds up that
-/// send (and the worker thread it runs on), and one that panics takes down that send and no other:
-/// hand work on instead of doing it here.
+/// All methods do nothing by default, and none is called for a send that nothing was wrong with.
+/// They are called inside the send, so a slow one holds up that send (and the worker thread it runs
+/// on), and one that panics takes down that send and no other: hand work on instead of doing it
+/// here.
+///
+/// For metrics there is a `name()` on all that makes a good label: [`StopReason::name`],
+/// [`AttemptResult::name`], [`TransportError::name`](crate::TransportError::name).
 ///
 /// # Events
 ///
-/// With the feature `tracing` both are events as well, under the target `reqwest_retry_rules`: a
-/// retry at level `INFO` with the message "retrying", a stop at level `WARN` with the message
-/// "giving up: " and the reason. They have these fields, and never a query string, user info or the
-/// value of a header.
+/// With the feature `tracing` each is an event as well, under the target `reqwest_retry_rules`.
+///
+/// | what | level | message |
+/// | --- | --- | --- |
+/// | a retry | `INFO` | "retrying" |
+/// | a recovery | as the retry | "recovered" |
+/// | a stop | `WARN` | "giving up: " and the reason |
+///
+/// They have these fields, and never a query string, user info or the value of a header.
 ///
 /// | field | value |
 /// | --- | --- |
 /// | `method` | the request's method |
 /// | `host` | the host of its URL, without the port |
 /// | `label` | its [`RetryLabel`], if it has one |
-/// | `attempt` | how many attempts were made so far; on a retry this is also its number |
-/// | `outcome` | what the last attempt came to: the status, the [name](crate::TransportError::name) of the failure, or `error` if it was no failure of the transport; absent if the time was over before the first attempt |
+/// | `attempt` | how many attempts were made so far |
+/// | `outcome` | what the last attempt came to |
 /// | `wait_ms` | on a retry, the wait that begins, in whole milliseconds |
 /// | `reason` | on a stop, the [name](StopReason::name) of the reason |
+///
+/// On a retry `attempt` is also its number: 1 for the first. The `outcome` is the status of a
+/// response, the [name](crate::TransportError::name) of a failure, or `error` if it was no failure
+/// of the transport; it is absent if the time was over before the first attempt.
 ///
 /// # Examples
 ///
@@ -38,17 +52,24 @@ use crate::rule::{StopReason, WaitSource};
 /// # async fn main() -> Result<(), reqwest_middleware::Error> {
 /// use std::sync::Arc;
 /// use std::sync::atomic::{AtomicU32, Ordering};
-/// use reqwest_retry_rules::{RetryEvent, RetryObserver, RetryPolicy, RetryRule, StopEvent};
+/// use reqwest_retry_rules::{
+///     RecoveredEvent, RetryEvent, RetryObserver, RetryPolicy, RetryRule, StopEvent,
+/// };
 ///
 /// #[derive(Default)]
 /// struct Counts {
 ///     retries: AtomicU32,
+///     recoveries: AtomicU32,
 ///     stops: AtomicU32,
 /// }
 ///
 /// impl RetryObserver for Counts {
 ///     fn on_retry(&self, _event: &RetryEvent<'_>) {
 ///         self.retries.fetch_add(1, Ordering::Relaxed);
+///     }
+///
+///     fn on_recovered(&self, _event: &RecoveredEvent<'_>) {
+///         self.recoveries.fetch_add(1, Ordering::Relaxed);
 ///     }
 ///
 ///     fn on_stop(&self, event: &StopEvent<'_>) {
@@ -62,6 +83,7 @@ use crate::rule::{StopReason, WaitSource};
 /// // Every answer is a 503, in place of the network.
 /// client(policy, |_| status(503)).get("http://127.0.0.1/").send().await?;
 /// assert_eq!(counts.retries.load(Ordering::Relaxed), 3);
+/// assert_eq!(counts.recoveries.load(Ordering::Relaxed), 0);
 /// assert_eq!(counts.stops.load(Ordering::Relaxed), 1);
 /// # Ok(())
 /// # }
@@ -69,6 +91,11 @@ use crate::rule::{StopReason, WaitSource};
 pub trait RetryObserver: Send + Sync + 'static {
     /// A retry was decided and its wait begins.
     fn on_retry(&self, event: &RetryEvent<'_>) {
+        let _ = event;
+    }
+
+    /// A send was answered after at least one retry.
+    fn on_recovered(&self, event: &RecoveredEvent<'_>) {
         let _ = event;
     }
 
@@ -81,6 +108,10 @@ pub trait RetryObserver: Send + Sync + 'static {
 impl<O: RetryObserver + ?Sized> RetryObserver for std::sync::Arc<O> {
     fn on_retry(&self, event: &RetryEvent<'_>) {
         (**self).on_retry(event);
+    }
+
+    fn on_recovered(&self, event: &RecoveredEvent<'_>) {
+        (**self).on_recovered(event);
     }
 
     fn on_stop(&self, event: &StopEvent<'_>) {
@@ -120,6 +151,62 @@ impl<'a> RetryEvent<'a> {
     }
 }
 
+/// A send that was answered after at least one retry.
+///
+/// The answer is whatever the rule does not retry and no condition refuses: a 404 is one too.
+///
+/// # Examples
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), reqwest_middleware::Error> {
+/// use std::sync::Mutex;
+/// use std::sync::atomic::{AtomicU16, Ordering};
+/// use reqwest_retry_rules::{RecoveredEvent, RetryObserver, RetryPolicy, RetryRule};
+///
+/// /// Counts recoveries by the number of attempts that they took.
+/// #[derive(Default)]
+/// struct ByAttempts(Mutex<std::collections::BTreeMap<u32, u32>>);
+///
+/// impl RetryObserver for ByAttempts {
+///     fn on_recovered(&self, event: &RecoveredEvent<'_>) {
+///         if let Ok(mut counts) = self.0.lock() {
+///             *counts.entry(event.attempts()).or_default() += 1;
+///         }
+///     }
+/// }
+///
+/// let counts = std::sync::Arc::new(ByAttempts::default());
+/// let policy = RetryPolicy::from(RetryRule::transient()).observer(counts.clone());
+/// // 503 first and then 200, in place of the network.
+/// let next = AtomicU16::new(503);
+/// let client = client(policy, move |_| status(next.swap(200, Ordering::Relaxed)));
+/// client.get("http://127.0.0.1/").send().await?; // recovers with the second attempt
+/// client.get("http://127.0.0.1/").send().await?; // is answered at once
+/// assert_eq!(*counts.0.lock().unwrap(), [(2, 1)].into());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RecoveredEvent<'a> {
+    pub(crate) call: CallFacts<'a>,
+    pub(crate) attempts: u32,
+    pub(crate) status: StatusCode,
+}
+
+impl<'a> RecoveredEvent<'a> {
+    /// How many attempts were made, the one that was answered included: 2 or more.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// The status of the answer.
+    pub fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
 /// A failed send that is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct StopEvent<'a> {
@@ -146,7 +233,7 @@ impl<'a> StopEvent<'a> {
     }
 }
 
-/// What both events say of the call. Never a query string, user info or the value of a header.
+/// What all events say of the call. Never a query string, user info or the value of a header.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallFacts<'a> {
     pub(crate) method: &'a Method,
@@ -183,4 +270,5 @@ macro_rules! call_facts {
 }
 
 call_facts!(RetryEvent);
+call_facts!(RecoveredEvent);
 call_facts!(StopEvent);

@@ -1,51 +1,141 @@
-//! Retries and stops as `tracing` events: the only file that names the feature.
+//! Retries, recoveries and stops as `tracing` events: the only file that names the feature.
+
+/// The level of an event, or none: see [`RetryObserver`](crate::RetryObserver#events).
+///
+/// It is an enum of this crate's own, so that a policy reads the same with and without the feature
+/// `tracing`. Without it nothing is written at any level.
+///
+/// # Examples
+///
+/// ```
+/// use reqwest_retry_rules::LogLevel;
+///
+/// assert!(LogLevel::Off < LogLevel::Error && LogLevel::Error < LogLevel::Trace);
+/// assert_eq!(LogLevel::Warn.name(), "warn");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// No event at all.
+    Off,
+    /// As `tracing::Level::ERROR`.
+    Error,
+    /// As `tracing::Level::WARN`.
+    Warn,
+    /// As `tracing::Level::INFO`.
+    Info,
+    /// As `tracing::Level::DEBUG`.
+    Debug,
+    /// As `tracing::Level::TRACE`.
+    Trace,
+}
+
+impl LogLevel {
+    /// Its name in lower case.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// assert_eq!(reqwest_retry_rules::LogLevel::Off.name(), "off");
+    /// ```
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{stop_is_enabled, retry, stop};
+pub(crate) use self::on::{is_written, recovered, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{stop_is_enabled, retry, stop};
+pub(crate) use self::off::{is_written, recovered, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
     use std::fmt;
     use std::time::Duration;
 
-    use crate::middleware::observer::{RetryEvent, StopEvent};
+    use super::LogLevel;
+    use crate::middleware::observer::{RecoveredEvent, RetryEvent, StopEvent};
     use crate::middleware::report::{AttemptResult, RetryLabel};
 
-    /// A retry, at level `INFO`.
-    pub(crate) fn retry(event: &RetryEvent<'_>) {
-        tracing::info!(
-            target: "reqwest_retry_rules",
-            method = %event.method(),
-            host = event.host(),
-            label = event.label().map(RetryLabel::as_str),
-            attempt = event.retry(),
-            outcome = %Outcome(event.result()),
-            wait_ms = millis(event.wait()),
-            "retrying"
+    /// Calls a macro of `tracing`, each of which wants a level that is known when it is compiled.
+    macro_rules! at {
+        ($level:expr, $off:expr, $macro:ident!($($fields:tt)*)) => {
+            match $level {
+                LogLevel::Off => $off,
+                LogLevel::Error => at!(ERROR, $macro!($($fields)*)),
+                LogLevel::Warn => at!(WARN, $macro!($($fields)*)),
+                LogLevel::Info => at!(INFO, $macro!($($fields)*)),
+                LogLevel::Debug => at!(DEBUG, $macro!($($fields)*)),
+                LogLevel::Trace => at!(TRACE, $macro!($($fields)*)),
+            }
+        };
+        ($level:ident, $macro:ident!($($fields:tt)*)) => {
+            tracing::$macro!(target: "reqwest_retry_rules", tracing::Level::$level, $($fields)*)
+        };
+    }
+
+    /// A retry whose wait begins.
+    pub(crate) fn retry(event: &RetryEvent<'_>, level: LogLevel) {
+        at!(
+            level,
+            (),
+            event!(
+                method = %event.method(),
+                host = event.host(),
+                label = event.label().map(RetryLabel::as_str),
+                attempt = event.retry(),
+                outcome = %Outcome(event.result()),
+                wait_ms = millis(event.wait()),
+                "retrying"
+            )
         );
     }
 
-    /// Whether a send that is given up is written anywhere.
-    pub(crate) fn stop_is_enabled() -> bool {
-        tracing::event_enabled!(target: "reqwest_retry_rules", tracing::Level::WARN)
+    /// A send that was answered after a retry.
+    pub(crate) fn recovered(event: &RecoveredEvent<'_>, level: LogLevel) {
+        at!(
+            level,
+            (),
+            event!(
+                method = %event.method(),
+                host = event.host(),
+                label = event.label().map(RetryLabel::as_str),
+                attempt = event.attempts(),
+                outcome = %Outcome(AttemptResult::Status(event.status())),
+                "recovered"
+            )
+        );
     }
 
-    /// A send that is given up, at level `WARN`.
-    pub(crate) fn stop(event: &StopEvent<'_>) {
-        tracing::warn!(
-            target: "reqwest_retry_rules",
-            method = %event.method(),
-            host = event.host(),
-            label = event.label().map(RetryLabel::as_str),
-            attempt = event.attempts(),
-            outcome = event.result().map(|result| tracing::field::display(Outcome(result))),
-            reason = event.reason().name(),
-            "giving up: {}",
-            event.reason()
+    /// A send that is given up.
+    pub(crate) fn stop(event: &StopEvent<'_>, level: LogLevel) {
+        at!(
+            level,
+            (),
+            event!(
+                method = %event.method(),
+                host = event.host(),
+                label = event.label().map(RetryLabel::as_str),
+                attempt = event.attempts(),
+                outcome = event.result().map(|result| tracing::field::display(Outcome(result))),
+                reason = event.reason().name(),
+                "giving up: {}",
+                event.reason()
+            )
         );
+    }
+
+    /// Whether an event of this level is written anywhere. (`tracing` can also write to `log`,
+    /// which cannot be asked: then this says `false`, and the event is written all the same.)
+    pub(crate) fn is_written(level: LogLevel) -> bool {
+        at!(level, false, event_enabled!())
     }
 
     /// The status or the name of the failure: what one searches a log for.
@@ -55,8 +145,7 @@ mod on {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             match self.0 {
                 AttemptResult::Status(status) => f.write_str(status.as_str()),
-                AttemptResult::Failure(failure) => f.write_str(failure.name()),
-                AttemptResult::Error => f.write_str("error"),
+                AttemptResult::Failure(_) | AttemptResult::Error => f.write_str(self.0.name()),
             }
         }
     }
@@ -68,13 +157,16 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
-    use crate::middleware::observer::{RetryEvent, StopEvent};
+    use super::LogLevel;
+    use crate::middleware::observer::{RecoveredEvent, RetryEvent, StopEvent};
 
-    pub(crate) fn retry(_: &RetryEvent<'_>) {}
+    pub(crate) fn retry(_: &RetryEvent<'_>, _: LogLevel) {}
 
-    pub(crate) fn stop_is_enabled() -> bool {
+    pub(crate) fn recovered(_: &RecoveredEvent<'_>, _: LogLevel) {}
+
+    pub(crate) fn stop(_: &StopEvent<'_>, _: LogLevel) {}
+
+    pub(crate) fn is_written(_: LogLevel) -> bool {
         false
     }
-
-    pub(crate) fn stop(_: &StopEvent<'_>) {}
 }

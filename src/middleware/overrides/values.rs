@@ -83,8 +83,9 @@ pub struct TotalTimeout(pub Duration);
 /// The moment by which a send must be over, on tokio's clock: one `Deadline` can bound several
 /// sends together.
 ///
-/// It bounds a send besides its [`TotalTimeout`] or [`RetryPolicy::total_timeout`](crate::RetryPolicy::total_timeout). Of all
-/// deadlines that are set the earliest holds, so a nearer one can only be shorter.
+/// It bounds a send besides its [`TotalTimeout`] or the policy's
+/// [`total_timeout`](crate::RetryPolicy::total_timeout). Of all deadlines that are set the earliest
+/// holds, so a nearer one can only be shorter.
 ///
 /// # Examples
 ///

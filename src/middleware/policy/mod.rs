@@ -27,6 +27,7 @@ pub(super) use self::settings::Settings;
 /// | [`drain_limit`](Self::drain_limit) | 64 KiB |
 /// | [`complete_body`](Self::complete_body) | 0 bytes: off |
 /// | [`observer`](Self::observer) | none |
+/// | [`log_levels`](Self::log_levels) | `INFO` for retries, `WARN` for stops |
 /// | [`jitter_source`](Self::jitter_source), [`wall_clock`](Self::wall_clock) | the thread's random generator, the system's clock |
 ///
 /// # Examples

@@ -6,9 +6,10 @@ use std::time::{Duration, SystemTime};
 use http::HeaderName;
 
 use super::RetryPolicy;
-use super::settings::BudgetChoice;
+use super::settings::{BudgetChoice, LogLevels};
 use crate::middleware::budget::RetryBudget;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::trace::LogLevel;
 
 impl RetryPolicy {
     /// Bounds the whole send, waits and attempts together, up to the response's head (or to the end
@@ -316,6 +317,24 @@ impl RetryPolicy {
     /// ```
     pub fn observer(self, observer: impl RetryObserver) -> Self {
         self.with(|s| s.observers.push(Arc::new(observer)))
+    }
+
+    /// Writes events of the feature `tracing` at these levels: of retries and of answers that took
+    /// one at `retry`, of failed sends that are given up at `stop`. [`LogLevel::Off`] writes none.
+    ///
+    /// The defaults are `INFO` and `WARN`. Observers get every event, whatever the levels.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{LogLevel, RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient())
+    ///     .log_levels(LogLevel::Debug, LogLevel::Off);
+    /// # let _ = policy;
+    /// ```
+    pub fn log_levels(self, retry: LogLevel, stop: LogLevel) -> Self {
+        self.with(|s| s.log_levels = LogLevels { retry, stop })
     }
 
     /// Draws jitter from `source` in place of the thread's random generator: a number in [0, 1).

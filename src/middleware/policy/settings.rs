@@ -11,6 +11,7 @@ use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
 use crate::middleware::head::ResponseHead;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::trace::LogLevel;
 use crate::rule::{AttemptOutcome, Methods, TransportError};
 
 /// How much of a refused response is read by default while the wait runs: 64 KiB.
@@ -32,8 +33,18 @@ pub(in crate::middleware) struct Settings {
     pub(in crate::middleware) drain_limit: usize,
     pub(in crate::middleware) complete_body: usize,
     pub(in crate::middleware) observers: Vec<Arc<dyn RetryObserver>>,
+    pub(in crate::middleware) log_levels: LogLevels,
     pub(super) jitter_source: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
     pub(super) wall_clock: Option<Arc<dyn Fn() -> SystemTime + Send + Sync>>,
+}
+
+/// The levels at which events are written.
+#[derive(Clone, Copy)]
+pub(in crate::middleware) struct LogLevels {
+    /// For a retry, and for an answer that took one.
+    pub(in crate::middleware) retry: LogLevel,
+    /// For a failed send that is given up.
+    pub(in crate::middleware) stop: LogLevel,
 }
 
 /// A budget that was set replaces the one further out. The one that every policy starts with does
@@ -61,6 +72,10 @@ impl Default for Settings {
             drain_limit: DRAIN_LIMIT,
             complete_body: 0,
             observers: Vec::new(),
+            log_levels: LogLevels {
+                retry: LogLevel::Info,
+                stop: LogLevel::Warn,
+            },
             jitter_source: None,
             wall_clock: None,
         }

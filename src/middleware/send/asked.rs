@@ -44,7 +44,9 @@ impl Asked {
             None
         };
         let is_wanted = || {
-            !settings.observers.is_empty() || settings.looks_at_heads() || trace::stop_is_enabled()
+            !settings.observers.is_empty()
+                || settings.looks_at_heads()
+                || trace::is_written(settings.log_levels.stop)
         };
         let url = (kept.is_none() && is_wanted()).then(|| request.url().clone());
         Self {

@@ -71,7 +71,7 @@ impl<'a> Call<'a> {
         };
         let notes = running.into_notes();
         let Some(outcome) = outcome else {
-            return self.too_slow();
+            return self.out_of_time_or_head_timeout();
         };
         match (self.examine(&outcome, &notes), outcome) {
             (Examined::Answer, Ok(response)) if self.is_to_be_completed(&response) => {
@@ -81,13 +81,13 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The time of the send, or that of the attempt up to its head, ran out.
-    fn too_slow(&mut self) -> (Result<Response>, Examined<'a>) {
-        let now = clock::now();
-        if self.time.is_over(now) {
-            return self.out_of_time();
-        }
-        let error = Error::middleware(RetryError::HeadTimeout);
+    /// The time of the send ran out, or that of the attempt up to its response's head.
+    fn out_of_time_or_head_timeout(&mut self) -> (Result<Response>, Examined<'a>) {
+        let timeout = match self.in_force.settings().head_timeout {
+            Some(timeout) if !self.time.is_over(clock::now()) => timeout,
+            _ => return self.out_of_time(),
+        };
+        let error = Error::middleware(RetryError::HeadTimeout { timeout });
         let failed = Failed::with(AttemptResult::Failure(TransportError::Timeout));
         (Err(error), Examined::Failed(failed))
     }

@@ -1,5 +1,6 @@
 //! How a send ends: the observers' events, and where the report is left.
 
+use http::StatusCode;
 use reqwest::{Response, Url};
 use reqwest_middleware::Result;
 
@@ -8,7 +9,7 @@ use super::call::Call;
 use super::judgement::Wait;
 use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
-use crate::middleware::observer::{CallFacts, RetryEvent, StopEvent};
+use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::origin::Origin;
 use crate::middleware::report::{AttemptResult, RetryReport};
 use crate::middleware::trace;
@@ -30,9 +31,13 @@ impl Call<'_> {
             budget.deposit(Origin::from(kept.url()));
         }
         self.mark(&mut outcome);
-        if is_reported {
-            self.leave_report(&mut outcome, None);
+        if !is_reported {
+            return outcome;
         }
+        if let Ok(response) = &outcome {
+            self.announce_recovery(response.status());
+        }
+        self.leave_report(&mut outcome, None);
         outcome
     }
 
@@ -91,9 +96,25 @@ impl Call<'_> {
             wait: wait.duration,
             source: wait.source,
         };
-        trace::retry(&event);
+        trace::retry(&event, self.in_force.settings().log_levels.retry);
         for observer in &self.in_force.settings().observers {
             observer.on_retry(&event);
+        }
+    }
+
+    /// Announces an answer that took a retry.
+    fn announce_recovery(&self, status: StatusCode) {
+        if self.history.retries() == 0 {
+            return;
+        }
+        let event = RecoveredEvent {
+            call: self.facts(),
+            attempts: self.history.attempts(),
+            status,
+        };
+        trace::recovered(&event, self.in_force.settings().log_levels.retry);
+        for observer in &self.in_force.settings().observers {
+            observer.on_recovered(&event);
         }
     }
 
@@ -109,7 +130,7 @@ impl Call<'_> {
             result: self.history.last_result(),
             reason,
         };
-        trace::stop(&event);
+        trace::stop(&event, self.in_force.settings().log_levels.stop);
         for observer in &self.in_force.settings().observers {
             observer.on_stop(&event);
         }

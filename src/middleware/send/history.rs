@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::middleware::report::{AttemptRecord, AttemptResult};
+use crate::middleware::report::{AttemptRecord, AttemptResult, Records};
 use crate::middleware::request::BoxError;
 use crate::rule::WaitSource;
 
 /// The attempts of one send, and what became of each.
 pub(super) struct History {
-    records: Vec<AttemptRecord>,
+    records: Records,
     /// When the current attempt began.
     begun: Instant,
     /// True while there is an attempt without a record.
@@ -28,7 +28,7 @@ pub(super) struct History {
 impl History {
     pub(super) fn new(started: Instant) -> Self {
         Self {
-            records: Vec::new(),
+            records: Records::default(),
             begun: started,
             open: false,
             retries: 0,
@@ -78,7 +78,7 @@ impl History {
 
     /// How many attempts have a record.
     pub(super) fn attempts(&self) -> u32 {
-        u32::try_from(self.records.len()).unwrap_or(u32::MAX)
+        self.records.count()
     }
 
     /// True if no attempt has a record.
@@ -110,17 +110,13 @@ impl History {
     /// True if an attempt may have been processed: one that is on its way, or one whose result does
     /// not prove the opposite.
     pub(super) fn may_be_processed(&self) -> bool {
-        self.open || !self.records.iter().all(AttemptRecord::is_unsent)
+        self.open || self.records.may_have_been_processed()
     }
 
     /// True if the last response is not all that became of the request: an attempt was lost, or
     /// another request went in its place.
     pub(super) fn has_lost_answers(&self) -> bool {
-        let was_lost = |record: &AttemptRecord| match record.result {
-            AttemptResult::Failure(failure) => !failure.is_unsent(),
-            _ => false,
-        };
-        self.replaced || self.records.iter().any(was_lost)
+        self.replaced || self.records.lost_an_answer()
     }
 
     pub(super) fn end(&mut self) {
@@ -131,7 +127,7 @@ impl History {
         self.ended
     }
 
-    pub(super) fn take_records(&mut self) -> Vec<AttemptRecord> {
+    pub(super) fn take_records(&mut self) -> Records {
         std::mem::take(&mut self.records)
     }
 }
