@@ -131,11 +131,11 @@ fn all() -> Vec<Closure> {
             paid: 0,
         },
         Closure {
-            name: "retry_failures_if",
+            name: "veto",
             set: |policy, hook| {
-                policy.retry_failures_if(move |_| {
+                policy.veto(move |_| {
                     hook();
-                    true
+                    false
                 })
             },
             calling: failed,

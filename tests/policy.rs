@@ -17,10 +17,10 @@ use http::{HeaderName, Method};
 use reqwest::{Body, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error, RequestBuilder};
 use reqwest_retry_rules::{
-    AttemptResult, Backoff, Jitter, Methods, ReplaySafe, ResponseExt, RetryAfter, RetryAfterCap,
-    RetryAfterRole, RetryAfterSource, RetryEvent, RetryObserver, RetryPolicy, RetryRule,
-    StatusMatch, StatusRule, StopEvent, StopReason, TransportError, WaitFormat, WaitHeader,
-    WaitSource, with_rule,
+    AttemptOutcome, AttemptResult, Backoff, Jitter, Methods, ReplaySafe, ResponseExt, RetryAfter,
+    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryEvent, RetryObserver, RetryPolicy,
+    RetryRule, StatusMatch, StatusRule, StopEvent, StopReason, TransportError, WaitFormat,
+    WaitHeader, WaitSource, with_rule,
 };
 use scripted::{
     Transport, URL, assert_status, bare_client, carrying, client, errors, fail, get, get_with, ms,
@@ -611,11 +611,16 @@ mod classify_with {
     }
 }
 
-mod retry_failures_if {
+mod veto {
     use super::*;
 
+    /// Refuses every failure that is no timeout.
+    fn no_timeout(outcome: &AttemptOutcome<'_>) -> bool {
+        matches!(outcome, AttemptOutcome::Failure(failure) if !failure.is_timeout())
+    }
+
     fn only_timeouts() -> RetryPolicy {
-        policy().retry_failures_if(TransportError::is_timeout)
+        policy().veto(no_timeout)
     }
 
     #[tokio::test(start_paused = true)]
@@ -642,10 +647,30 @@ mod retry_failures_if {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_is_not_asked_about_responses() {
-        let never = policy().retry_failures_if(|failure| panic!("asked of {failure}"));
-        let transport = Transport::new([status(503), ok()]);
-        assert_status(&get(&transport, never).await.0, 200);
+    async fn a_response_is_refused_likewise() {
+        fn is_503(outcome: &AttemptOutcome<'_>) -> bool {
+            matches!(outcome, AttemptOutcome::Response { status, .. } if *status == 503)
+        }
+        let transport = Transport::new([status(503)]);
+        let (_, report) = get(&transport, policy().veto(is_503)).await;
+        assert_eq!(report.stop_reason(), Some(StopReason::NotRetryable));
+        let transport = Transport::new([status(502), ok()]);
+        assert_status(&get(&transport, policy().veto(is_503)).await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_several_it_is_enough_that_one_refuses() {
+        for policy in [
+            policy().veto(|_| true).veto(|_| false),
+            policy().veto(|_| false).veto(|_| true),
+        ] {
+            let transport = Transport::new([fail(errors::timeout())]);
+            let (_, report) = get(&transport, policy).await;
+            assert_eq!(report.stop_reason(), Some(StopReason::NotRetryable));
+        }
+        let policy = policy().veto(|_| false).veto(|_| false);
+        let transport = Transport::new([fail(errors::timeout()), ok()]);
+        assert_status(&get(&transport, policy).await.0, 200);
     }
 
     #[tokio::test(start_paused = true)]
@@ -654,7 +679,7 @@ mod retry_failures_if {
             max_retries: 1,
             ..rule()
         };
-        let policy = RetryPolicy::from(rule).retry_failures_if(TransportError::is_timeout);
+        let policy = RetryPolicy::from(rule).veto(no_timeout);
         let transport = Transport::new([fail(errors::timeout()), fail(errors::refused())]);
         let (_, report) = get(&transport, policy).await;
         assert_eq!(report.stop_reason(), Some(StopReason::Exhausted));
@@ -667,9 +692,7 @@ mod retry_failures_if {
             reserve_per_second: 0,
             ratio: 1000,
         });
-        let policy = policy()
-            .retry_failures_if(|_| false)
-            .budget(budget.unwrap());
+        let policy = policy().veto(|_| true).budget(budget.unwrap());
         let transport = Transport::new([fail(errors::refused())]);
         let (_, report) = get(&transport, policy).await;
         assert_eq!(report.stop_reason(), Some(StopReason::NotRetryable));

@@ -137,7 +137,10 @@ pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> 
 
 /// True if the error names another URL than the one that was asked, query and fragment aside: a
 /// middleware further in made another request, and passes on what became of that.
-pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &reqwest::Url) -> bool {
+pub(crate) fn is_of_another_request(
+    error: &reqwest_middleware::Error,
+    asked: &reqwest::Url,
+) -> bool {
     use url::Position;
     let named = find::<reqwest::Error>(error).and_then(reqwest::Error::url);
     named.is_some_and(|url| url[..Position::AfterPath] != asked[..Position::AfterPath])

@@ -4,8 +4,8 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use super::request::BoxError;
 use super::classify;
+use super::request::BoxError;
 
 /// An error that the middleware itself made: every other error comes back as it came in.
 ///

@@ -7,10 +7,10 @@ use http::Extensions;
 use tokio::time::Instant;
 
 use super::{Deadline, Overrides};
-use crate::middleware::request::BodySource;
 use crate::middleware::clock;
 use crate::middleware::policy::RetryPolicy;
 use crate::middleware::report::{RetryLabel, RetryLog};
+use crate::middleware::request::BodySource;
 
 /// What is set for one send besides its policy, in a box: for most sends nothing is.
 #[derive(Default)]

@@ -164,10 +164,7 @@ impl RetryPolicy {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn veto(
-        self,
-        test: impl Fn(&AttemptOutcome<'_>) -> bool + Send + Sync + 'static,
-    ) -> Self {
+    pub fn veto(self, test: impl Fn(&AttemptOutcome<'_>) -> bool + Send + Sync + 'static) -> Self {
         self.with(|s| s.veto.push(Arc::new(test)))
     }
 }

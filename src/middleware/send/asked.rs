@@ -67,7 +67,10 @@ impl Asked {
 
     /// The URL, if it was kept.
     pub(super) fn url(&self) -> Option<&Url> {
-        self.kept.as_ref().map(KeptRequest::url).or(self.url.as_ref())
+        self.kept
+            .as_ref()
+            .map(KeptRequest::url)
+            .or(self.url.as_ref())
     }
 
     /// True if something of the request may have been processed, whatever the attempt fails with.

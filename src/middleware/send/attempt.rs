@@ -6,12 +6,12 @@ use tokio::time::Instant;
 
 use super::call::Call;
 use crate::middleware::classify::{classify, is_of_another_request};
+use crate::middleware::clock;
 use crate::middleware::complete;
 use crate::middleware::error::RetryError;
 use crate::middleware::head::ResponseHead;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::tracking::{MaybeProcessed, Notes, Running, is_unfollowed};
-use crate::middleware::clock;
 use crate::rule::{Methods, TransportError};
 
 /// What came of an attempt.
@@ -112,8 +112,7 @@ impl<'a> Call<'a> {
             let asked = self.asked.url();
             asked.is_some_and(|asked| is_unfollowed(response, asked))
         };
-        let replaced =
-            MaybeProcessed::marks(response) || self.asked.replaced(notes, is_unfollowed);
+        let replaced = MaybeProcessed::marks(response) || self.asked.replaced(notes, is_unfollowed);
         if replaced {
             self.history.note_replaced();
         }
@@ -159,9 +158,8 @@ impl<'a> Call<'a> {
             let head = ResponseHead::from(response);
             settings.condition(&head, method, idempotent)
         };
-        let is_refused = row.is_some()
-            || condition.is_some()
-            || rule.server_override(status, headers).is_some();
+        let is_refused =
+            row.is_some() || condition.is_some() || rule.server_override(status, headers).is_some();
         is_refused.then_some(Refusal { condition })
     }
 

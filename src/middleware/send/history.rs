@@ -131,4 +131,3 @@ impl History {
         std::mem::take(&mut self.records)
     }
 }
-

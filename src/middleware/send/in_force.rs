@@ -21,10 +21,7 @@ pub(in crate::middleware) struct InForce<'a> {
 }
 
 impl<'a> InForce<'a> {
-    pub(in crate::middleware) fn new(
-        built_with: &'a RetryPolicy,
-        extensions: &Extensions,
-    ) -> Self {
+    pub(in crate::middleware) fn new(built_with: &'a RetryPolicy, extensions: &Extensions) -> Self {
         let (policy, per_request) = PerRequest::in_force(built_with, extensions);
         Self {
             built_with,
@@ -59,7 +56,8 @@ impl<'a> InForce<'a> {
     }
 
     fn total_timeout(&self) -> Option<Duration> {
-        self.per_request.total_timeout(self.settings().total_timeout)
+        self.per_request
+            .total_timeout(self.settings().total_timeout)
     }
 
     /// The time of a send that starts now.

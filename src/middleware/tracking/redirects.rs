@@ -91,4 +91,3 @@ fn place(url: &Url) -> (&str, &str) {
         &url[Position::BeforeHost..Position::AfterQuery],
     )
 }
-
