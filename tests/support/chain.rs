@@ -1,5 +1,4 @@
 //! Clients around the middleware under test, and middlewares to put further in.
-#![allow(dead_code, clippy::disallowed_methods)]
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};

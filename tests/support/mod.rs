@@ -1,19 +1,25 @@
 //! Real servers on loopback, scripted to fail, that count what reached them.
 //!
-//! Each test binary uses a part of this.
-#![allow(dead_code, clippy::disallowed_methods)]
+//! Each test program uses a part of this.
+#![allow(dead_code, unused_imports, unused_macros, clippy::disallowed_methods)]
 
+pub mod chain;
 pub mod connector;
 pub mod h1;
 pub mod h2;
 pub mod hang;
 pub mod log;
+pub mod model;
 pub mod proxy;
 pub mod raw;
 pub mod refused;
 pub mod resolver;
+pub mod rules;
 pub mod script;
+pub mod scripted;
+pub mod sends;
 pub mod socket;
+pub mod staged;
 pub mod tls;
 
 use std::time::{Duration, Instant};

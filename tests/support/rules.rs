@@ -1,7 +1,4 @@
 //! Rules and facts of any kind. Small numbers come as often as extreme ones.
-//!
-//! Each test binary uses a part of this.
-#![allow(dead_code)]
 
 use std::time::{Duration, SystemTime};
 
@@ -15,7 +12,7 @@ use reqwest_retry_rules::{
     RetryRule, StatusMatch, StatusRule, TransportError, WaitFormat, WaitHeader,
 };
 
-use crate::model::Facts;
+use super::model::Facts;
 
 pub fn durations() -> impl Strategy<Value = Duration> {
     prop_oneof![

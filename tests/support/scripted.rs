@@ -1,8 +1,5 @@
 //! A transport that answers from a queue, for tests whose clock is paused: it stands in place of
 //! the network as the last middleware, and keeps which request came when.
-//!
-//! Each test binary uses a part of this.
-#![allow(dead_code, clippy::disallowed_methods)]
 
 use std::collections::VecDeque;
 use std::future::Future;

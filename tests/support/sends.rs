@@ -1,5 +1,4 @@
 //! Sends through the middleware, and what they came to.
-#![allow(dead_code, clippy::disallowed_methods)]
 
 use std::sync::Mutex;
 

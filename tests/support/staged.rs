@@ -1,6 +1,5 @@
 //! A transport that is not there: answers from a queue, with bodies that come when they are told
 //! to. For tests of timing, on tokio's paused clock.
-#![allow(dead_code, clippy::disallowed_methods)]
 
 use std::collections::VecDeque;
 use std::io;

@@ -36,7 +36,7 @@ use world::World;
 
 /// Counts the bytes that are allocated.
 #[global_allocator]
-static MEMORY: PeakAlloc = PeakAlloc;
+pub static MEMORY: PeakAlloc = PeakAlloc;
 
 /// What a soak is told.
 #[derive(Clone, Copy, Debug)]

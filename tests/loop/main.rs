@@ -1,0 +1,22 @@
+//! One send from its first attempt to its last: what the loop makes of each outcome.
+//!
+//! The clock of most tests is paused, and a transport answers from a queue; a few count what
+//! reaches a real server.
+#![allow(clippy::disallowed_methods)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod bad_closures;
+mod budget;
+mod extensions;
+mod limits;
+mod nesting;
+mod overrides;
+mod overrides_in_request;
+mod policy;
+mod reports;
+mod reports_left_behind;
+mod retry_after;
+mod send_loop;
+mod tracing;

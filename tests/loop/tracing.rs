@@ -1,0 +1,410 @@
+//! Retries and stops as `tracing` events, and that nothing secret is in them nor in what our types
+//! show of themselves.
+
+use std::fmt::Debug;
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use http::header::{AUTHORIZATION, COOKIE};
+use http::{HeaderName, HeaderValue, Method};
+use reqwest::Request;
+use reqwest_retry_rules::{
+    Backoff, BodySource, Deadline, FreshBody, Jitter, Methods, Overrides, ResponseExt, RetryBudget,
+    RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryRule,
+    StopEvent, TotalTimeout,
+};
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::support::scripted::{self, Transport, URL, client, errors, fail, hang, ms, ok, status};
+
+/// The preset, without chance: 100, 200, 400 milliseconds.
+fn rule() -> RetryRule {
+    RetryRule {
+        backoff: Backoff {
+            jitter: Jitter::NoJitter,
+            ..RetryRule::transient().backoff
+        },
+        ..RetryRule::transient()
+    }
+}
+
+/// All that is written to it.
+#[derive(Clone, Default)]
+struct Output(Arc<Mutex<Vec<u8>>>);
+
+impl Output {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    fn show(&self, value: &impl Debug) {
+        let text = format!("{value:?}\n{value:#?}\n");
+        self.0.lock().unwrap().extend_from_slice(text.as_bytes());
+    }
+}
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Output {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+/// Writes every event on this thread, of every level and target, for as long as the guard lives.
+fn capture() -> (Output, impl Drop) {
+    // The sends of other tests have no subscriber. While there is but one in the process, tracing
+    // asks that of the thread alone that comes to an event first, and keeps what it answers.
+    let _ = tracing_subscriber::registry().try_init();
+    let output = Output::default();
+    let guard = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(output.clone())
+        .with_ansi(false)
+        .without_time()
+        .set_default();
+    (output, guard)
+}
+
+/// What is written of a send.
+async fn written(transport: &Transport, policy: impl Into<RetryPolicy>) -> Vec<String> {
+    let (output, _guard) = capture();
+    let _ = client(transport, policy)
+        .get(URL)
+        .with_extension(RetryLabel::from("mine"))
+        .send()
+        .await;
+    output
+        .text()
+        .lines()
+        .map(|line| line.trim().to_owned())
+        .collect()
+}
+
+#[cfg(feature = "tracing")]
+mod events {
+    use super::*;
+    use std::collections::BTreeMap;
+    use tracing::field::{Field, Visit};
+    use tracing::{Event, Level, Subscriber};
+    use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_tells_of_each_retry_and_of_the_stop() {
+        let rule = RetryRule {
+            max_retries: 2,
+            ..rule()
+        };
+        let transport = Transport::new([status(503), fail(errors::refused()), status(502)]);
+        assert_eq!(
+            written(&transport, rule).await,
+            [
+                "INFO reqwest_retry_rules: retrying method=GET host=\"origin.test\" \
+                 label=\"mine\" attempt=1 outcome=503 wait_ms=100",
+                "INFO reqwest_retry_rules: retrying method=GET host=\"origin.test\" \
+                 label=\"mine\" attempt=2 outcome=connect wait_ms=200",
+                "WARN reqwest_retry_rules: giving up: every retry that the rule allows was made \
+                 method=GET host=\"origin.test\" label=\"mine\" attempt=3 outcome=502 \
+                 reason=\"exhausted\"",
+            ]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_line_tells_of_an_answer_at_once() {
+        for answer in [ok(), status(404), status(500)] {
+            assert_eq!(written(&Transport::new([answer]), rule()).await, [""; 0]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_send_that_never_began_has_no_outcome() {
+        let policy = RetryPolicy::from(rule()).total_timeout(ms(0));
+        let reason = reqwest_retry_rules::StopReason::TotalTimeout;
+        assert_eq!(
+            written(&Transport::new([]), policy).await,
+            [format!(
+                "WARN reqwest_retry_rules: giving up: {reason} method=GET host=\"origin.test\" \
+                 label=\"mine\" attempt=0 reason=\"total_timeout\""
+            )]
+        );
+    }
+
+    /// The fields of an event, by name.
+    type Fields = BTreeMap<&'static str, String>;
+
+    /// Keeps all events.
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<(Level, String, Fields)>>>);
+
+    struct Reader(Fields);
+
+    impl Visit for Reader {
+        fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+            self.0.insert(field.name(), format!("{value:?}"));
+        }
+
+        fn record_u64(&mut self, field: &Field, value: u64) {
+            self.0.insert(field.name(), format!("{value} of type u64"));
+        }
+    }
+
+    impl<S: Subscriber> Layer<S> for Kept {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            let mut reader = Reader(Fields::new());
+            event.record(&mut reader);
+            let metadata = event.metadata();
+            let target = metadata.target().to_owned();
+            self.0
+                .lock()
+                .unwrap()
+                .push((*metadata.level(), target, reader.0));
+        }
+    }
+
+    async fn kept(acts: Vec<scripted::Act>, method: Method) -> Vec<(Level, String, Fields)> {
+        let kept = Kept::default();
+        let _guard = tracing_subscriber::registry()
+            .with(kept.clone())
+            .set_default();
+        let transport = Transport::new(acts);
+        let _ = client(&transport, rule()).request(method, URL).send().await;
+        kept.0.lock().unwrap().clone()
+    }
+
+    fn fields(fields: &[(&'static str, &str)]) -> Fields {
+        fields
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned()))
+            .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_fields_of_a_retry_and_of_a_stop_are_these() {
+        let events = kept(vec![status(503), fail(errors::builder())], Method::PUT).await;
+        let target = || "reqwest_retry_rules".to_owned();
+        let retry = fields(&[
+            ("message", "retrying"),
+            ("method", "PUT"),
+            ("host", "\"origin.test\""),
+            ("attempt", "1 of type u64"),
+            ("outcome", "503"),
+            ("wait_ms", "100 of type u64"),
+        ]);
+        let stop = fields(&[
+            ("message", "giving up: the rule does not retry this"),
+            ("method", "PUT"),
+            ("host", "\"origin.test\""),
+            ("attempt", "2 of type u64"),
+            ("outcome", "error"),
+            ("reason", "\"not_retryable\""),
+        ]);
+        let expected = [
+            (Level::INFO, target(), retry),
+            (Level::WARN, target(), stop),
+        ];
+        assert_eq!(events, expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_host_is_the_one_that_was_asked() {
+        let elsewhere = || status(503).answered_by("http://other.test/");
+        for method in [Method::GET, Method::POST] {
+            let events = kept(vec![elsewhere(), ok()], method).await;
+            let hosts: Vec<_> = events
+                .iter()
+                .map(|(_, _, fields)| &fields["host"])
+                .collect();
+            assert_eq!(hosts, ["\"origin.test\""]);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_event_comes_before_its_wait() {
+        let (output, _guard) = capture();
+        let transport = Transport::new([status(503), ok()]);
+        let client = client(&transport, rule());
+        let before = async {
+            tokio::time::sleep(ms(99)).await;
+            output.text().lines().count()
+        };
+        let (sent, lines) = tokio::join!(client.get(URL).send(), before);
+        sent.unwrap();
+        assert_eq!((lines, transport.times()), (1, vec![0, 100]));
+    }
+}
+
+#[cfg(not(feature = "tracing"))]
+#[tokio::test(start_paused = true)]
+async fn without_the_feature_nothing_is_written() {
+    let transport = Transport::new(scripted::times(4, || status(503)));
+    assert_eq!(written(&transport, rule()).await, [""; 0]);
+    assert_eq!(transport.count(), 4);
+}
+
+mod secrets {
+    use super::*;
+
+    /// Each is in one place where secrets are kept.
+    const SECRETS: [&str; 12] = [
+        "user-in-url",
+        "password-in-url",
+        "token-in-query",
+        "secret-in-path",
+        "secret-in-fragment",
+        "token-in-authorization",
+        "token-in-cookie",
+        "token-in-custom-header",
+        "secret-in-request-body",
+        "token-in-set-cookie",
+        "token-in-location",
+        "secret-in-response-body",
+    ];
+
+    #[track_caller]
+    fn assert_none(output: &Output) {
+        let text = output.text();
+        let tells = |line: &&str| SECRETS.iter().any(|secret| line.contains(secret));
+        let found: Vec<_> = text.lines().filter(tells).collect();
+        assert!(found.is_empty(), "{found:#?}");
+    }
+
+    fn request(method: Method) -> Request {
+        let url = "http://user-in-url:password-in-url@origin.test/secret-in-path?token-in-query=1\
+                   &key=token-in-query#secret-in-fragment";
+        let mut request = Request::new(method, url.parse().unwrap());
+        let headers = request.headers_mut();
+        headers.insert(
+            AUTHORIZATION,
+            HeaderValue::from_static("Bearer token-in-authorization"),
+        );
+        headers.insert(COOKIE, HeaderValue::from_static("session=token-in-cookie"));
+        headers.insert(
+            "x-api-key",
+            HeaderValue::from_static("token-in-custom-header"),
+        );
+        *request.body_mut() = Some("secret-in-request-body".into());
+        request
+    }
+
+    fn refused() -> scripted::Act {
+        status(503)
+            .header("set-cookie", "session=token-in-set-cookie")
+            .header("location", "http://origin.test/?token-in-location")
+            .header("retry-after", "token-in-custom-header")
+            .body("secret-in-response-body")
+    }
+
+    /// Shows all that it is told.
+    struct Shows(Output);
+
+    impl RetryObserver for Shows {
+        fn on_retry(&self, event: &RetryEvent<'_>) {
+            self.0.show(event);
+        }
+
+        fn on_stop(&self, event: &StopEvent<'_>) {
+            self.0.show(event);
+        }
+    }
+
+    /// A policy that shows all that it sees, and itself.
+    fn showing(output: &Output) -> RetryPolicy {
+        let sees = output.clone();
+        let policy = RetryPolicy::from(rule())
+            .retry_if(Methods::Never, move |head| {
+                sees.show(head);
+                false
+            })
+            .idempotency_key(HeaderName::from_static("x-api-key"))
+            .observer(Shows(output.clone()));
+        output.show(&policy);
+        output.show(&RetryMiddleware::new(policy.clone()));
+        policy
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn none_is_in_what_is_written_of_a_send() {
+        let (output, _guard) = capture();
+        let policy = showing(&output).total_timeout(ms(60_000));
+        let scripts: [fn() -> Vec<scripted::Act>; 4] = [
+            || vec![refused(), fail(errors::refused()), refused(), refused()],
+            || vec![refused(), fail(errors::closed()), fail(errors::builder())],
+            || vec![refused(), ok().header("set-cookie", "token-in-set-cookie")],
+            || vec![refused(), hang()],
+        ];
+        for script in scripts {
+            for method in [Method::GET, Method::POST] {
+                let log = RetryLog::new();
+                let mut map = scripted::carrying(log.clone());
+                map.insert(RetryLabel::from("mine"));
+                let client = client(&Transport::new(script()), policy.clone());
+                let sent = client
+                    .execute_with_extensions(request(method), &mut map)
+                    .await;
+                output.show(&log);
+                output.show(&log.report().unwrap());
+                output.show(&log.report().unwrap().records());
+                if let Ok(response) = &sent {
+                    output.show(&response.retry_report().unwrap());
+                }
+            }
+        }
+        let wanted = if cfg!(feature = "tracing") { 20 } else { 10 };
+        assert!(
+            output.text().lines().count() > wanted,
+            "nothing was written"
+        );
+        assert_none(&output);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn none_is_in_what_our_types_show_of_themselves() {
+        let output = Output::default();
+        let policy = showing(&output);
+        let header = HeaderValue::from_static("token-in-custom-header");
+        let body = FreshBody::from("secret-in-request-body").header(AUTHORIZATION, header);
+        output.show(&body);
+        output.show(&BodySource::new(|| {
+            Ok::<_, io::Error>("secret-in-request-body")
+        }));
+        output.show(
+            &Overrides::new()
+                .policy(policy.clone())
+                .rule(rule())
+                .deadline(Deadline::after(ms(1)))
+                .total_timeout(ms(1))
+                .label("mine"),
+        );
+        output.show(&TotalTimeout(ms(1)));
+        let budget = RetryBudget::default();
+        let transport = Transport::new([refused(), ok()]);
+        let sent = client(&transport, policy.budget(budget.clone()));
+        sent.execute(request(Method::GET)).await.unwrap();
+        output.show(&budget);
+        assert_none(&output);
+    }
+
+    #[test]
+    fn the_search_finds_what_is_there() {
+        for secret in SECRETS {
+            let output = Output::default();
+            output.show(&request(Method::GET));
+            output.show(&format!("… {secret} …"));
+            let found = std::panic::catch_unwind(|| assert_none(&output));
+            assert!(found.is_err());
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The examples run as they stand and show what they promise.
+
+use std::process::Command;
+use std::time::Duration;
+
+use reqwest_retry_rules::StopReason;
+
+use crate::TURN;
+
+/// Runs an example with the features of this test, and gives what it prints.
+fn run(example: &str) -> String {
+    let _turn = TURN.blocking_lock();
+    let features = [
+        ("http2", cfg!(feature = "http2")),
+        ("rustls", cfg!(feature = "rustls")),
+        ("serde", cfg!(feature = "serde")),
+        (
+            "task-local-extensions",
+            cfg!(feature = "task-local-extensions"),
+        ),
+        ("tracing", cfg!(feature = "tracing")),
+    ];
+    let features: Vec<_> = features
+        .into_iter()
+        .filter(|(_, on)| *on)
+        .map(|(name, _)| name)
+        .collect();
+    let mut cargo = Command::new(env!("CARGO"));
+    // What cargo says to a test of the test's own package makes other packages build anew.
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(name);
+        }
+    }
+    let output = cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args([
+            "run",
+            "--quiet",
+            "--no-default-features",
+            "--features",
+            &features.join(","),
+        ])
+        .args(["--example", example])
+        // A proxy that is not there: an example speaks to this machine alone.
+        .env("http_proxy", "http://127.0.0.1:9")
+        .output()
+        .unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{printed}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    printed
+}
+
+/// What is printed for one request, without the numbers that differ from run to run.
+fn block(printed: &str, request: &str) -> Vec<String> {
+    let block = printed
+        .split("\n\n")
+        .find(|block| block.lines().any(|line| line.starts_with(request)));
+    let lines = block
+        .unwrap_or_else(|| panic!("no {request} in\n{printed}"))
+        .lines();
+    let lines = lines.skip_while(|line| !line.starts_with(request));
+    lines
+        .map(|line| {
+            let words = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            match words.split_once(" ms, the rule's backoff") {
+                Some((met, _)) => {
+                    let met = met.trim_end_matches(|last: char| last.is_ascii_digit());
+                    format!("{met}backoff")
+                }
+                None => words,
+            }
+        })
+        .collect()
+}
+
+/// The requests to a port that is not there yet.
+const TOO_SOON: [&str; 2] = ["POST /bookings", "PUT /photos/1"];
+
+/// A run in which both came too soon: on a busy machine the port may be there first.
+fn quickstart() -> String {
+    for _ in 0..20 {
+        let printed = run("quickstart");
+        let too_late =
+            |request: &&str| block(&printed, request) == [format!("{request} 1. 200 OK ✓ 200 OK")];
+        if !TOO_SOON.iter().any(too_late) {
+            return printed;
+        }
+    }
+    panic!("no request came too soon in any run");
+}
+
+#[test]
+fn the_quickstart_shows_what_became_of_each_request() {
+    let printed = quickstart();
+    let given_up = |reason: StopReason| format!("└─ given up: {reason}");
+    let hour = Duration::from_secs(3600);
+    for (request, expected) in [
+        (
+            "GET /prices",
+            vec![
+                "GET /prices 1. 503 Service Unavailable 1000 ms, as the shop asked",
+                "2. 503 Service Unavailable backoff",
+                "3. 200 OK ✓ 200 OK",
+            ],
+        ),
+        (
+            "GET /stock",
+            vec![
+                "GET /stock 1. connection closed backoff",
+                "2. 200 OK ✓ 200 OK",
+            ],
+        ),
+        (
+            "POST /payments",
+            vec![
+                "POST /payments 1. connection closed ✗ the error",
+                &given_up(StopReason::MethodNotAllowed),
+            ],
+        ),
+        (
+            "POST /orders",
+            vec![
+                "POST /orders 1. 503 Service Unavailable ✗ 503 Service Unavailable",
+                &given_up(StopReason::MethodNotAllowed),
+            ],
+        ),
+        (
+            "POST /search",
+            vec![
+                "POST /search 1. 503 Service Unavailable backoff",
+                "2. 200 OK ✓ 200 OK",
+            ],
+        ),
+        (
+            "PUT /photos/2",
+            vec![
+                "PUT /photos/2 1. 503 Service Unavailable ✗ 503 Service Unavailable",
+                &given_up(StopReason::NotReplayable),
+            ],
+        ),
+        (
+            "GET /unicorns",
+            vec![
+                "GET /unicorns 1. 404 Not Found ✗ 404 Not Found",
+                "└─ an answer that the rule does not retry",
+            ],
+        ),
+        (
+            "GET /sale",
+            vec![
+                "GET /sale 1. 503 Service Unavailable ✗ 503 Service Unavailable",
+                &given_up(StopReason::RetryAfterTooLong(hour)),
+            ],
+        ),
+        (
+            "GET /news",
+            vec![
+                "GET /news 1. 503 Service Unavailable ✗ 503 Service Unavailable",
+                "└─ an answer that the rule does not retry",
+            ],
+        ),
+    ] {
+        assert_eq!(block(&printed, request), expected);
+    }
+    // How many attempts it takes until the port is there differs from run to run.
+    for request in TOO_SOON {
+        let met = block(&printed, request);
+        assert_eq!(met[0], format!("{request} 1. connection refused backoff"));
+        assert_eq!(
+            met.last().unwrap(),
+            &format!("{}. 200 OK ✓ 200 OK", met.len())
+        );
+    }
+    assert!(
+        printed.contains("received POST /payments 1× and POST /orders 1×"),
+        "{printed}"
+    );
+
+    let columns = |mark: &str| -> Vec<usize> {
+        let lines = printed.lines().filter_map(|line| line.split_once(mark));
+        lines.map(|(before, _)| before.chars().count()).collect()
+    };
+    let first = columns("CAME BACK")[0];
+    assert_eq!(columns("✓"), [first; 5]);
+    assert_eq!(columns("✗"), [first; 6]);
+    for line in printed.lines() {
+        assert_eq!(line, line.trim_end());
+        assert!(
+            line.starts_with("The shop") || line.chars().count() <= 100,
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,10 @@
+//! The rule alone: what it decides, reads and writes, without a clock, a network or a runtime.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod config;
+mod model;
+mod rule_properties;
+mod schedule;
+mod vectors;

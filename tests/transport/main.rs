@@ -1,0 +1,13 @@
+//! What happens on real sockets: servers on loopback that fail in every way, and count what reaches
+//! them.
+#![allow(clippy::disallowed_methods)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod classification;
+mod complete_body;
+mod drain;
+mod lying_servers;
+mod redirects;
+mod replay;
