@@ -12,7 +12,6 @@ use super::body_source::BoxError;
 use super::budget::RetryBudget;
 use super::classify::classify;
 use super::clock;
-use super::complete;
 use super::ending;
 use super::error::RetryError;
 use super::in_flight::{self, MaybeProcessed, Notes, Running};
@@ -21,6 +20,7 @@ use super::policy::RetryPolicy;
 use super::redirect;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult};
+use super::response;
 use super::span::Span;
 use crate::rule::{Methods, StopReason, TransportError};
 
@@ -186,7 +186,7 @@ impl<'a> Call<'a> {
         let replaced = MaybeProcessed::marks(response) || notes.replaced(is_unfollowed);
         self.replaced |= replaced;
         let Some(Refusal { condition }) = self.refusal(response) else {
-            let unread = complete::wanted(response, self.plan.policy.completes());
+            let unread = response::is_to_be_completed(response, self.plan.policy.completes());
             return if unread {
                 Verdict::Unread
             } else {
@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
         let Ok(response) = answer else {
             return (answer, Verdict::Answered);
         };
-        let reading = complete::complete(response, self.plan.policy.completes());
+        let reading = response::complete(response, self.plan.policy.completes());
         match self.within(reading).await {
             Some((response, None)) => (Ok(response), Verdict::Answered),
             Some((response, Some(failure))) => {

@@ -7,9 +7,9 @@ use reqwest::Response;
 
 use super::call::{Call, Failed};
 use super::clock;
-use super::head::answered_at;
 use super::in_flight;
 use super::report::{AttemptRecord, AttemptResult};
+use super::response::answered_at;
 use crate::rule::{Attempt, AttemptOutcome, StopReason, WaitSource};
 
 /// A wait that was decided.

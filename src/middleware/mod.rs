@@ -1,18 +1,15 @@
 //! The edge: turns what reqwest reports into facts, asks the rule, waits, sends again, reports.
 //!
 //! What to retry is for `rule` to say, and the arrow to it points one way. What must be known of
-//! HTTP beside that is in `classify`, `redirect`, `complete` and `drain`.
+//! HTTP beside that is in `classify`, `redirect` and `response`.
 
 mod body_source;
 mod budget;
 mod call;
 mod classify;
 mod clock;
-mod complete;
-mod drain;
 mod ending;
 mod error;
-mod head;
 mod in_flight;
 mod judge;
 mod lent;
@@ -23,10 +20,10 @@ mod packed;
 mod pause;
 mod plan;
 mod policy;
-mod read_ahead;
 mod redirect;
 mod replay;
 mod report;
+mod response;
 mod span;
 mod trace;
 
@@ -34,7 +31,6 @@ pub use body_source::{BodySource, FreshBody};
 pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
-pub use head::ResponseHead;
 pub use observer::{RetryEvent, RetryObserver, StopEvent};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_retry};
 pub use policy::RetryPolicy;
@@ -42,6 +38,7 @@ pub use redirect::{client_builder, tracked_redirects};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
+pub use response::{Judgement, ResponseHead};
 
 use std::future::Future;
 use std::pin::Pin;
@@ -51,10 +48,10 @@ use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
 
 use self::call::{Call, Verdict};
-use self::drain::Refused;
 use self::in_flight::Running;
 use self::lent::Lent;
 use self::plan::Plan;
+use self::response::Refused;
 use crate::rule::StopReason;
 
 /// The retry middleware: a loop that does what a [`RetryRule`](crate::RetryRule) says.

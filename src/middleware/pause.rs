@@ -8,9 +8,9 @@ use tokio::time::Instant;
 
 use super::call::{Call, Failed};
 use super::clock;
-use super::drain::Refused;
 use super::judge::Wait;
 use super::report::AttemptResult;
+use super::response::Refused;
 use crate::rule::StopReason;
 
 /// The reading of a refused response is given this long even where the wait is shorter: a new

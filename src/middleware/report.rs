@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use http::StatusCode;
 
-use super::head::answered_at;
+use super::response::answered_at;
 use crate::rule::{StopReason, TransportError, WaitSource, retry_after_ms};
 
 /// What one attempt came to, as a report keeps it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use reqwest_middleware::Error;
 
 use super::RetryPolicy;
-use crate::middleware::head::ResponseHead;
+use crate::middleware::response::ResponseHead;
 use crate::rule::{Methods, TransportError};
 
 type HeadTest = dyn Fn(&ResponseHead<'_>) -> bool + Send + Sync;

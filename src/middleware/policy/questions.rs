@@ -10,8 +10,8 @@ use reqwest_middleware::Error;
 use super::{BudgetChoice, RetryPolicy};
 use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
-use crate::middleware::head::ResponseHead;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::response::ResponseHead;
 use crate::rule::{Methods, RetryRule, TransportError};
 
 impl RetryPolicy {
