@@ -9,6 +9,8 @@ mod support;
 
 #[path = "complete_body/breaks_off.rs"]
 mod breaks_off;
+#[path = "complete_body/compressed.rs"]
+mod compressed;
 #[path = "complete_body/left_alone.rs"]
 mod left_alone;
 #[path = "complete_body/whole.rs"]
