@@ -121,8 +121,17 @@ pub(crate) fn classify_body(error: &(dyn StdError + 'static)) -> Option<Transpor
     if chain(error).any(timed_out) {
         return Some(TransportError::Timeout);
     }
-    let broken_off = chain(error).any(|link| link.is::<hyper::Error>());
+    let broken_off = chain(error).any(|link| link.is::<hyper::Error>() || ended_early(link));
     broken_off.then_some(TransportError::Body)
+}
+
+/// Whether a decoder wanted more than came. If the end of the connection is the end of the body,
+/// nothing else tells that a part is missing.
+fn ended_early(link: &(dyn StdError + 'static)) -> bool {
+    link.downcast_ref::<io::Error>().is_some_and(|error| {
+        // The decoder of `deflate` says it in words only.
+        error.kind() == io::ErrorKind::UnexpectedEof || error.to_string() == "unexpected BufError"
+    })
 }
 
 /// Whether reqwest gave up waiting, also where a middleware further in wrapped its error.

@@ -6,17 +6,14 @@
 mod budget;
 mod classify;
 mod clock;
-mod complete;
-mod drain;
 mod error;
-mod head;
 mod observer;
 mod origin;
 mod overrides;
 mod policy;
-mod read_ahead;
 mod report;
 mod request;
+mod response;
 mod send;
 mod trace;
 mod tracking;
@@ -24,7 +21,6 @@ mod tracking;
 pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
-pub use head::ResponseHead;
 pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
@@ -32,6 +28,7 @@ pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
 pub use request::{BodySource, FreshBody};
+pub use response::{Judgement, ResponseHead};
 pub use trace::LogLevel;
 pub use tracking::{client_builder, client_builder_with_redirects, tracked_redirects};
 

@@ -6,13 +6,24 @@ use std::time::Duration;
 use reqwest_middleware::Error;
 
 use super::RetryPolicy;
-use crate::middleware::head::ResponseHead;
+use crate::middleware::response::{Judgement, ResponseHead};
 use crate::rule::{AttemptOutcome, Methods, TransportError};
 
 type HeadTest = dyn Fn(&ResponseHead<'_>) -> bool + Send + Sync;
+type JudgeOfBodies = dyn Fn(&ResponseHead<'_>, &[u8]) -> Judgement + Send + Sync;
 pub(super) type ServerDelay = dyn Fn(&ResponseHead<'_>) -> Option<Duration> + Send + Sync;
 pub(super) type Classify = dyn Fn(&Error) -> Option<TransportError> + Send + Sync;
 pub(super) type Veto = dyn Fn(&AttemptOutcome<'_>) -> bool + Send + Sync;
+
+/// Looks into the bodies of responses.
+#[derive(Clone)]
+pub(in crate::middleware) struct BodyJudge {
+    /// The methods for which a response that it wants again is retried.
+    pub(in crate::middleware) methods: Methods,
+    /// A body longer than this many bytes is not judged.
+    pub(in crate::middleware) limit: usize,
+    pub(in crate::middleware) judge: Arc<JudgeOfBodies>,
+}
 
 #[derive(Clone)]
 pub(super) struct Condition {
@@ -55,6 +66,56 @@ impl RetryPolicy {
             s.retry_if.push(Condition {
                 methods,
                 holds: Arc::new(test),
+            })
+        })
+    }
+
+    /// Looks into the body of every response that is no longer than `limit` bytes, whatever its
+    /// status, and says what it means: see [`Judgement`](crate::Judgement).
+    ///
+    /// A response that `judge` wants again is refused, as if a condition for `methods` held. A body
+    /// that is longer is not judged and streams on, with nothing lost; so are the kinds that
+    /// [`complete_body`](Self::complete_body) leaves alone. A body that breaks off is not judged: that
+    /// of a success is then a [`Body`](crate::TransportError::Body) failure. What comes back has its
+    /// whole body. A second judge replaces the first.
+    ///
+    /// # Examples
+    ///
+    /// An error that a service sends with status 200:
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use reqwest_retry_rules::{Judgement, Methods, ResponseExt, RetryPolicy, RetryRule};
+    ///
+    /// let policy = RetryPolicy::from(RetryRule::transient()).judge_body(
+    ///     Methods::Idempotent,
+    ///     64 * 1024,
+    ///     |_, body| match body {
+    ///         br#"{"error":"busy"}"# => Judgement::Retry,
+    ///         _ => Judgement::ByRule,
+    ///     },
+    /// );
+    /// // In place of the network.
+    /// let server = |_: &reqwest::Request| http::Response::new(r#"{"error":"busy"}"#);
+    /// let response = client(policy, server).get("http://127.0.0.1/").send().await?;
+    /// assert_eq!((response.status().as_u16(), response.attempts()), (200, 4));
+    /// assert_eq!(response.text().await?, r#"{"error":"busy"}"#);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn judge_body(
+        self,
+        methods: Methods,
+        limit: usize,
+        judge: impl Fn(&ResponseHead<'_>, &[u8]) -> Judgement + Send + Sync + 'static,
+    ) -> Self {
+        self.with(|s| {
+            s.judge_body = Some(BodyJudge {
+                methods,
+                limit,
+                judge: Arc::new(judge),
             })
         })
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::rule::RetryRule;
 
+pub(super) use self::closures::BodyJudge;
 pub(super) use self::settings::Settings;
 
 /// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
@@ -20,7 +21,7 @@ pub(super) use self::settings::Settings;
 ///
 /// | setter | default |
 /// | --- | --- |
-/// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`veto`](Self::veto) | nothing is asked |
+/// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`veto`](Self::veto), [`judge_body`](Self::judge_body) | nothing is asked |
 /// | [`total_timeout`](Self::total_timeout), [`attempt_timeout`](Self::attempt_timeout), [`head_timeout`](Self::head_timeout) | none |
 /// | [`budget`](Self::budget) | [`RetryBudget::default`]: 20 % and 10 retries a second for each origin |
 /// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
@@ -107,6 +108,10 @@ impl fmt::Debug for RetryPolicy {
             .field("rule", &self.rule)
             .field("retry_if", &s.retry_if.len())
             .field("veto", &s.veto.len())
+            .field(
+                "judge_body",
+                &s.judge_body.as_ref().map(|judge| judge.limit),
+            )
             .field("total_timeout", &s.total_timeout)
             .field("attempt_timeout", &s.attempt_timeout)
             .field("head_timeout", &s.head_timeout)

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 use http::{HeaderName, Method};
 use reqwest_middleware::Error;
 
-use super::closures::{Classify, Condition, ServerDelay, Veto};
+use super::closures::{BodyJudge, Classify, Condition, ServerDelay, Veto};
 use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
-use crate::middleware::head::ResponseHead;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::response::ResponseHead;
 use crate::middleware::trace::LogLevel;
 use crate::rule::{AttemptOutcome, Methods, TransportError};
 
@@ -21,6 +21,7 @@ const DRAIN_LIMIT: usize = 64 * 1024;
 #[derive(Clone)]
 pub(in crate::middleware) struct Settings {
     pub(super) retry_if: Vec<Condition>,
+    pub(in crate::middleware) judge_body: Option<BodyJudge>,
     pub(super) server_delay: Option<Arc<ServerDelay>>,
     pub(super) classify_with: Option<Arc<Classify>>,
     pub(super) veto: Vec<Arc<Veto>>,
@@ -60,6 +61,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             retry_if: Vec::new(),
+            judge_body: None,
             server_delay: None,
             classify_with: None,
             veto: Vec::new(),
@@ -112,14 +114,16 @@ impl Settings {
 
     /// True if one of the closures is given a response's head.
     pub(in crate::middleware) fn looks_at_heads(&self) -> bool {
-        !self.retry_if.is_empty() || self.server_delay.is_some()
+        !self.retry_if.is_empty() || self.server_delay.is_some() || self.judge_body.is_some()
     }
 
-    /// True if a condition could allow this method.
+    /// True if a condition or the judge of bodies could allow this method.
     pub(in crate::middleware) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
-        self.retry_if
-            .iter()
-            .any(|condition| condition.methods.allows(method, idempotent))
+        let of_conditions = self.retry_if.iter().map(|condition| &condition.methods);
+        let of_judge = self.judge_body.iter().map(|judge| &judge.methods);
+        of_conditions
+            .chain(of_judge)
+            .any(|methods| methods.allows(method, idempotent))
     }
 
     /// The methods of the conditions that hold: of the first that allows the method, else of the

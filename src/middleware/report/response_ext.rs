@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::RetryReport;
-use crate::middleware::head::answered_at;
+use crate::middleware::response::answered_at;
 use crate::rule::retry_after_ms;
 
 /// What can be asked of a final response.

@@ -1,5 +1,7 @@
 //! One attempt: the rest of the chain is run, and what came of it is examined.
 
+use std::time::Duration;
+
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Next, Result};
 use tokio::time::Instant;
@@ -7,10 +9,10 @@ use tokio::time::Instant;
 use super::call::Call;
 use crate::middleware::classify::{classify, is_of_another_request};
 use crate::middleware::clock;
-use crate::middleware::complete;
 use crate::middleware::error::RetryError;
-use crate::middleware::head::ResponseHead;
+use crate::middleware::policy::BodyJudge;
 use crate::middleware::report::AttemptResult;
+use crate::middleware::response::{self, Judged, Judgement};
 use crate::middleware::tracking::{MaybeProcessed, Notes, Running, is_unfollowed};
 use crate::rule::{Methods, TransportError};
 
@@ -27,10 +29,20 @@ pub(super) struct Failed<'a> {
     pub(super) result: AttemptResult,
     /// When it had failed.
     pub(super) at: Instant,
-    /// The methods of the condition that held.
-    pub(super) condition: Option<&'a Methods>,
     /// True if the outcome is that of another request, which went in the place of this.
     pub(super) replaced: bool,
+    pub(super) refusal: Refusal<'a>,
+}
+
+/// What is known of a response that is not the answer yet.
+#[derive(Default)]
+pub(super) struct Refusal<'a> {
+    /// The methods of the condition that held, or of the judge that wants it again.
+    pub(super) condition: Option<&'a Methods>,
+    /// The wait that its body asks for.
+    pub(super) server_delay: Option<Duration>,
+    /// True if its body says that the request is not to be sent again.
+    pub(super) vetoed: bool,
 }
 
 impl Failed<'_> {
@@ -38,9 +50,13 @@ impl Failed<'_> {
         Self {
             result,
             at: clock::now(),
-            condition: None,
             replaced: false,
+            refusal: Refusal::default(),
         }
+    }
+
+    fn with_failure(failure: TransportError) -> Self {
+        Self::with(AttemptResult::Failure(failure))
     }
 }
 
@@ -70,25 +86,25 @@ impl<'a> Call<'a> {
             Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
         };
         let notes = running.into_notes();
-        let Some(outcome) = outcome else {
-            return self.out_of_time_or_head_timeout();
-        };
-        match (self.examine(&outcome, &notes), outcome) {
-            (Examined::Answer, Ok(response)) if self.is_to_be_completed(&response) => {
-                Box::pin(self.complete(response)).await
+        match outcome {
+            None => self.too_slow(),
+            Some(Err(error)) => {
+                let class = self.class_of(&error, &notes);
+                let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
+                (Err(error), Examined::Failed(Failed::with(result)))
             }
-            (examined, outcome) => (outcome, examined),
+            Some(Ok(response)) => self.examine(response, &notes).await,
         }
     }
 
     /// The time of the send ran out, or that of the attempt up to its response's head.
-    fn out_of_time_or_head_timeout(&mut self) -> (Result<Response>, Examined<'a>) {
+    fn too_slow(&mut self) -> (Result<Response>, Examined<'a>) {
         let timeout = match self.in_force.settings().head_timeout {
             Some(timeout) if !self.time.is_over(clock::now()) => timeout,
             _ => return self.out_of_time(),
         };
         let error = Error::middleware(RetryError::HeadTimeout { timeout });
-        let failed = Failed::with(AttemptResult::Failure(TransportError::Timeout));
+        let failed = Failed::with_failure(TransportError::Timeout);
         (Err(error), Examined::Failed(failed))
     }
 
@@ -98,90 +114,128 @@ impl<'a> Call<'a> {
         (Err(self.total_timeout()), Examined::OutOfTime)
     }
 
-    /// Tells an answer from a failure.
-    fn examine(&mut self, outcome: &Result<Response>, notes: &Notes) -> Examined<'a> {
-        let response = match outcome {
-            Ok(response) => response,
-            Err(error) => {
-                let class = self.class_of(error, notes);
-                let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
-                return Examined::Failed(Failed::with(result));
-            }
-        };
-        let is_unfollowed = || {
-            let asked = self.asked.url();
-            asked.is_some_and(|asked| is_unfollowed(response, asked))
-        };
-        let replaced = MaybeProcessed::marks(response) || self.asked.replaced(notes, is_unfollowed);
-        if replaced {
-            self.history.note_replaced();
-        }
-        match self.refusal(response) {
-            None => Examined::Answer,
-            Some(Refusal { condition }) => Examined::Failed(Failed {
-                condition,
-                replaced,
-                ..Failed::with(AttemptResult::Status(response.status()))
-            }),
-        }
-    }
-
     fn class_of(&self, error: &Error, notes: &Notes) -> Option<TransportError> {
         let by_caller = self.in_force.settings().classify_with(error);
-        let foreign = || {
-            let asked = self.asked.url();
-            asked.is_some_and(|asked| is_of_another_request(error, asked))
+        let (class, is_foreign) = match (by_caller, self.asked.url()) {
+            (Some(class), _) => (class, false),
+            (None, Some(asked)) => (classify(error)?, is_of_another_request(error, asked)),
+            (None, None) => (classify(error)?, false),
         };
-        let (class, may_be_processed) = match by_caller {
-            Some(class) => (class, false),
-            None => (classify(error)?, foreign()),
-        };
-        Some(if may_be_processed || self.asked.processed(notes) {
+        Some(if is_foreign || self.asked.processed(notes) {
             class.after_redirect()
         } else {
             class
         })
     }
 
-    /// Says whether the response is refused: by a row of the rule that contains its status, by a
-    /// condition that holds, or by a header in which the server says what to do.
-    fn refusal(&self, response: &Response) -> Option<Refusal<'a>> {
-        let (rule, settings) = (self.in_force.rule(), self.in_force.settings());
-        let (method, idempotent) = (&self.asked.method, self.asked.idempotent());
-        let (status, headers) = (response.status(), response.headers());
-        let row = rule.status_methods(status);
-        // A row that allows the method needs no condition, and one that says never outranks it.
-        let decides = |row: &Methods| *row == Methods::Never || row.allows(method, idempotent);
-        let condition = if row.is_some_and(decides) {
-            None
-        } else {
-            let head = ResponseHead::from(response);
-            settings.condition(&head, method, idempotent)
+    /// Tells an answer from a response that is refused, by its head and, if the policy asks for
+    /// that, by its body.
+    async fn examine(
+        &mut self,
+        response: Response,
+        notes: &Notes,
+    ) -> (Result<Response>, Examined<'a>) {
+        let is_unfollowed = || {
+            let asked = self.asked.url();
+            asked.is_some_and(|asked| is_unfollowed(&response, asked))
         };
-        let is_refused =
-            row.is_some() || condition.is_some() || rule.server_override(status, headers).is_some();
-        is_refused.then_some(Refusal { condition })
+        let replaced =
+            MaybeProcessed::marks(&response) || self.asked.replaced(notes, is_unfollowed);
+        if replaced {
+            self.history.note_replaced();
+        }
+        let settings = self.in_force.settings();
+        let judge = settings.judge_body.as_ref();
+        let (response, judgement) = match judge {
+            Some(judge) if response::may_be_judged(&response, judge.limit) => {
+                match Box::pin(self.judge_body(response, judge)).await {
+                    Some((response, Judged::Said(judgement))) => (response, judgement),
+                    Some((response, Judged::NotAsked)) => (response, Judgement::ByRule),
+                    Some((response, Judged::Failed(failure))) => {
+                        let failed = Failed::with_failure(failure);
+                        return (Ok(response), Examined::Failed(failed));
+                    }
+                    None => return self.out_of_time(),
+                }
+            }
+            _ => (response, Judgement::ByRule),
+        };
+        match self.refusal(&response, judgement) {
+            Some(refusal) => {
+                let failed = Failed {
+                    replaced,
+                    refusal,
+                    ..Failed::with(AttemptResult::Status(response.status()))
+                };
+                (Ok(response), Examined::Failed(failed))
+            }
+            None if response::is_to_be_completed(&response, settings.complete_body) => {
+                Box::pin(self.complete(response)).await
+            }
+            None => (Ok(response), Examined::Answer),
+        }
     }
 
-    fn is_to_be_completed(&self, response: &Response) -> bool {
-        complete::wanted(response, self.in_force.settings().complete_body)
+    /// Has the policy's judge look into the body; `None` if the time of the send ran out.
+    async fn judge_body(
+        &self,
+        response: Response,
+        judge: &BodyJudge,
+    ) -> Option<(Response, Judged)> {
+        let judging = response::judge_body(response, judge.limit, |head, body| {
+            (judge.judge)(&self.complete_head(head), body)
+        });
+        self.within_time(judging).await
+    }
+
+    /// Says why the response is refused, if it is: by a row of the rule that contains its status, by
+    /// a condition that holds, by a header in which the server says what to do, or by its body.
+    fn refusal(&self, response: &Response, judgement: Judgement) -> Option<Refusal<'a>> {
+        let (rule, settings) = (self.in_force.rule(), self.in_force.settings());
+        let (method, idempotent) = (&self.asked.method, self.asked.idempotent());
+        let row = rule.status_methods(response.status());
+        let by_body = match judgement {
+            Judgement::Retry | Judgement::RetryAfter(_) => settings.judge_body.as_ref(),
+            Judgement::ByRule | Judgement::Stop => None,
+        };
+        let by_body = by_body.map(|judge| &judge.methods);
+        // A row that allows the method needs no condition, and one that says never outranks it.
+        let decides = |methods: &Methods| methods.allows(method, idempotent);
+        let is_decided = row.is_some_and(|row| *row == Methods::Never || decides(row));
+        let condition = match by_body {
+            Some(methods) if decides(methods) => Some(methods),
+            _ if is_decided => by_body,
+            _ => {
+                let head = self.head_of(response);
+                let held = settings.condition(&head, method, idempotent);
+                held.filter(|held| decides(held)).or(by_body).or(held)
+            }
+        };
+        let is_refused = row.is_some()
+            || condition.is_some()
+            || rule
+                .server_override(response.status(), response.headers())
+                .is_some();
+        is_refused.then_some(Refusal {
+            condition,
+            server_delay: match judgement {
+                Judgement::RetryAfter(wait) => Some(wait),
+                _ => None,
+            },
+            vetoed: judgement == Judgement::Stop,
+        })
     }
 
     /// Reads the body of an answer, which is a failure if it breaks off.
     async fn complete(&mut self, answer: Response) -> (Result<Response>, Examined<'a>) {
-        let reading = complete::complete(answer, self.in_force.settings().complete_body);
+        let reading = response::complete(answer, self.in_force.settings().complete_body);
         match self.within_time(reading).await {
             Some((response, None)) => (Ok(response), Examined::Answer),
             Some((response, Some(failure))) => {
-                let failed = Failed::with(AttemptResult::Failure(failure));
+                let failed = Failed::with_failure(failure);
                 (Ok(response), Examined::Failed(failed))
             }
             None => self.out_of_time(),
         }
     }
-}
-
-/// That a response is not the answer yet.
-struct Refusal<'a> {
-    condition: Option<&'a Methods>,
 }

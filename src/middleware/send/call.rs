@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use http::Extensions;
-use reqwest::Request;
+use reqwest::{Request, Response};
 use reqwest_middleware::Error;
 
 use super::asked::Asked;
@@ -13,6 +13,7 @@ use super::in_force::InForce;
 use super::time::SendTime;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
+use crate::middleware::response::ResponseHead;
 use crate::rule::StopReason;
 
 /// One send on its way. Each step of the loop is a method in a file of its own.
@@ -69,6 +70,22 @@ impl<'a> Call<'a> {
                 Err((error, StopReason::NotReplayable))
             }
             None => Err((self.total_timeout(), StopReason::TotalTimeout)),
+        }
+    }
+
+    /// The head of a response, as the closures of the policy see it.
+    pub(super) fn head_of<'r>(&'r self, response: &'r Response) -> ResponseHead<'r> {
+        self.complete_head(ResponseHead::from(response))
+    }
+
+    /// Adds to a head what is known of the request.
+    pub(super) fn complete_head<'r>(&'r self, head: ResponseHead<'r>) -> ResponseHead<'r> {
+        let head = head
+            .with_method(&self.asked.method)
+            .with_retries(self.history.retries());
+        match self.asked.url() {
+            Some(url) => head.with_request_url(url),
+            None => head,
         }
     }
 

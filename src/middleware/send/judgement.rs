@@ -9,9 +9,9 @@ use tokio::time::Instant;
 use super::attempt::Failed;
 use super::call::Call;
 use crate::middleware::clock;
-use crate::middleware::head::{ResponseHead, answered_at};
 use crate::middleware::origin::Origin;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
+use crate::middleware::response::answered_at;
 use crate::rule::{Attempt, AttemptOutcome, StopReason, WaitSource};
 
 /// A wait that was decided.
@@ -60,19 +60,22 @@ impl<'a> Call<'a> {
         let time_of_day = |response: &Response| {
             answered_at(response.headers()).unwrap_or_else(|| settings.wall_clock())
         };
-        let server_delay = |response| settings.server_delay(&ResponseHead::from(response));
+        let server_delay = |response| settings.server_delay(&self.head_of(response));
         let mut facts = Attempt {
             attempt: self.history.retries(),
             random: settings.jitter_source(),
             now: response.map(time_of_day),
             elapsed: self.time.elapsed(failed.at),
             remaining: self.time.remaining(failed.at),
-            server_delay: response.and_then(server_delay),
-            condition: failed.condition,
+            server_delay: failed
+                .refusal
+                .server_delay
+                .or_else(|| response.and_then(server_delay)),
+            condition: failed.refusal.condition,
             idempotent: self.asked.idempotent(),
             // If nothing was kept, the rule has a reason of its own to stop.
             replayable: self.asked.kept().is_none_or(|kept| kept.is_ready(unsent)),
-            vetoed: settings.veto(&outcome),
+            vetoed: failed.refusal.vetoed || settings.veto(&outcome),
             replaced: failed.replaced,
             ..Attempt::new(&self.asked.method)
         };

@@ -10,8 +10,8 @@ use super::attempt::Failed;
 use super::call::Call;
 use super::judgement::Wait;
 use crate::middleware::clock;
-use crate::middleware::drain::Refused;
 use crate::middleware::report::AttemptResult;
+use crate::middleware::response::Refused;
 use crate::rule::StopReason;
 
 /// The reading of a refused response is given this long even if the wait is shorter: a new

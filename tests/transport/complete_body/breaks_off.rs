@@ -1,11 +1,6 @@
 //! Bodies that break off.
 
-use std::error::Error as _;
-use std::io::Write;
-
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use h2::Reason;
 use reqwest::{ClientBuilder, Response, Version};
 use reqwest_retry_rules::AttemptResult::Failure;
@@ -18,7 +13,7 @@ use super::{OK, completing, ms};
 use crate::support;
 use crate::support::h1::H1;
 use crate::support::h2::H2;
-use crate::support::script::{Act, Answer, Body, End};
+use crate::support::script::{Answer, Body, End};
 use crate::support::sends::{Went, at_once, on_both_runtimes, retrying, send};
 
 const WHOLE: &str = "one, two, three";
@@ -250,56 +245,6 @@ async fn a_total_timeout_bounds_the_reading_of_the_body() {
         went,
         Went::stopped([Failure(Timeout)], StopReason::TotalTimeout)
     );
-}
-
-// ---- compressed ----
-
-fn gzip(plain: &[u8]) -> Bytes {
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
-    gzip.write_all(plain).unwrap();
-    gzip.finish().unwrap().into()
-}
-
-fn packed(body: Body) -> Act {
-    ok().header("content-encoding", "gzip").send(body).into()
-}
-
-#[tokio::test]
-async fn a_compressed_body_that_breaks_off_is_retried() {
-    let all = gzip(WHOLE.as_bytes());
-    let (length, half) = (all.len() as u64, all.slice(..all.len() / 2));
-    for broken in [
-        Body::Short(length, half.clone()),
-        Body::ShortChunks(vec![half.clone()]),
-        Body::ShortChunks(vec![all.clone()]),
-    ] {
-        let server = H1::start(vec![packed(broken), packed(Body::Whole(all.clone()))]).await;
-        let client = retrying(support::client().gzip(true), completing(2));
-        let (outcome, went) = send(client.get(server.url("/"))).await;
-        assert_eq!(went, Went::answered([Failure(BrokenBody), OK]));
-        assert_eq!(outcome.unwrap().text().await.unwrap(), WHOLE);
-    }
-}
-
-#[tokio::test]
-async fn a_compressed_body_that_reads_as_nonsense_comes_back_with_its_error() {
-    let all = gzip(WHOLE.as_bytes());
-    let mut corrupt = all.to_vec();
-    *corrupt.last_mut().unwrap() ^= 1;
-    for nonsense in [
-        Bytes::from_static(b"no gzip at all"),
-        Bytes::from(corrupt),
-        all.slice(..all.len() - 9),
-    ] {
-        let server = H1::start(packed(Body::Whole(nonsense))).await;
-        let client = retrying(support::client().gzip(true), completing(2));
-        let (outcome, went) = send(client.get(server.url("/"))).await;
-        assert_eq!(went, Went::answered([OK]));
-        let error = outcome.unwrap().text().await.unwrap_err();
-        assert!(error.is_decode(), "{error:?}");
-        assert!(error.source().is_some());
-        assert_eq!(server.count(), 1);
-    }
 }
 
 // ---- HTTP/2 ----

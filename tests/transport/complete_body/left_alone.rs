@@ -57,15 +57,37 @@ async fn only_a_success_is_read() {
 }
 
 #[tokio::test]
-async fn a_stream_of_events_is_left_alone() {
+async fn a_stream_is_left_alone() {
     for kind in [
         "text/event-stream",
         "text/event-stream; charset=utf-8",
         "Text/Event-Stream",
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/json-seq",
+        "application/geo+json-seq",
+        "application/grpc",
+        "application/grpc+proto",
+        "application/grpc-web-text",
+        "multipart/x-mixed-replace; boundary=frame",
     ] {
         assert_eq!(begun(200, None, Some(kind)).await, LEFT_ALONE, "{kind}");
     }
-    for kind in ["text/plain", "text/event", "application/json"] {
+}
+
+/// The twin.
+#[tokio::test]
+async fn what_only_looks_like_a_stream_is_read() {
+    for kind in [
+        "text/plain",
+        "text/event",
+        "text/event-streams",
+        "application/json",
+        "application/json; profile=\"text/event-stream\"",
+        "multipart/mixed; boundary=frame",
+        "application/grp",
+    ] {
         assert_eq!(begun(200, None, Some(kind)).await, READ, "{kind}");
     }
 }
@@ -105,17 +127,24 @@ async fn an_endless_body_is_read_just_past_the_limit() {
 // ---- over real sockets ----
 
 #[tokio::test]
-async fn events_come_as_they_are_sent() {
-    let events = Answer::new(200)
-        .header("content-type", "text/event-stream")
-        .send(Body::ShortChunks(vec!["data: 1\n\n".into()]))
-        .end(End::Stall);
-    let server = H1::start(events).await;
-    let client = retrying(support::client(), completing(2));
-    let (outcome, went) = send(client.get(server.url("/"))).await;
-    let event = outcome.unwrap().chunk().await.unwrap().unwrap();
-    assert_eq!(event, "data: 1\n\n");
-    assert_eq!(went, Went::answered([OK]));
+async fn the_pieces_of_a_stream_come_as_they_are_sent() {
+    for kind in [
+        "text/event-stream",
+        "application/x-ndjson",
+        "application/grpc",
+        "multipart/x-mixed-replace; boundary=frame",
+    ] {
+        let pieces = Answer::new(200)
+            .header("content-type", kind)
+            .send(Body::ShortChunks(vec!["data: 1\n\n".into()]))
+            .end(End::Stall);
+        let server = H1::start(pieces).await;
+        let client = retrying(support::client(), completing(2));
+        let (outcome, went) = send(client.get(server.url("/"))).await;
+        let piece = outcome.unwrap().chunk().await.unwrap().unwrap();
+        assert_eq!(piece, "data: 1\n\n");
+        assert_eq!(went, Went::answered([OK]));
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! Bodies that are read inside the attempt, so that one that breaks off can be retried.
 
 mod breaks_off;
+mod compressed;
 mod left_alone;
 mod whole;
 

@@ -1,4 +1,4 @@
-//! A response of which the body, or a part of it, is read before the caller gets it.
+//! A response whose body is read, in whole or in part, before the caller has it.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -9,9 +9,13 @@ use bytes::{Bytes, BytesMut};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Response, ResponseBuilderExt, Url};
 
-/// A response that is taken apart, with what was read of its body so far. Nothing is lost by giving
-/// up the reading: [`into_response`](Self::into_response) puts it together again.
-pub(crate) struct ReadAhead {
+use super::head::ResponseHead;
+
+/// A response that is taken apart, with what was read of its body so far.
+///
+/// Nothing is lost if the reading is given up: [`into_response`](Self::into_response) puts the
+/// response together again.
+pub(super) struct ReadAhead {
     url: Url,
     head: http::response::Parts,
     body: Pieces,
@@ -19,7 +23,7 @@ pub(crate) struct ReadAhead {
 
 /// How far the reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(super) enum Progress {
     /// To the end.
     Whole,
     /// Past the limit.
@@ -29,15 +33,15 @@ pub(crate) enum Progress {
 }
 
 impl ReadAhead {
-    /// Whether the body of this response is worth beginning: it says neither that there is nothing
-    /// to read nor that it is longer than `limit`.
-    pub(crate) fn is_worth_while(response: &Response, limit: usize) -> bool {
+    /// Whether there is a body to read that does not say that it is longer than `limit` bytes.
+    pub(super) fn is_worth_while(response: &Response, limit: usize) -> bool {
         response
             .content_length()
             .is_none_or(|length| length > 0 && length <= limit as u64)
     }
 
-    pub(crate) fn new(response: Response) -> Self {
+    /// Takes a response apart. Nothing is read yet.
+    pub(super) fn new(response: Response) -> Self {
         let url = response.url().clone();
         let (head, rest) = http::Response::<Body>::from(response).into_parts();
         let body = Pieces {
@@ -47,9 +51,10 @@ impl ReadAhead {
         Self { url, head, body }
     }
 
-    /// Reads until the end or until more than `limit` bytes are there, whichever comes first. The
-    /// future can be dropped and made again.
-    pub(crate) async fn read(&mut self, limit: usize) -> Progress {
+    /// Reads until the end or until more than `limit` bytes are there, whichever comes first.
+    ///
+    /// The future can be dropped and made again.
+    pub(super) async fn read(&mut self, limit: usize) -> Progress {
         while self.body.held <= limit as u64 {
             let Some(rest) = &mut self.body.rest else {
                 return if self.body.error.is_some() {
@@ -71,12 +76,18 @@ impl ReadAhead {
     }
 
     /// The error that the body broke off with.
-    pub(crate) fn error(&self) -> Option<&reqwest::Error> {
+    pub(super) fn error(&self) -> Option<&reqwest::Error> {
         self.body.error.as_ref()
     }
 
-    /// The response as it was, its body beginning with what was read.
-    pub(crate) fn into_response(self) -> Response {
+    /// The head, and what was read of the body, in one piece.
+    pub(super) fn head_and_read(&mut self) -> (ResponseHead<'_>, Bytes) {
+        let read = self.body.in_one_piece();
+        (ResponseHead::of_parts(&self.head, &self.url), read)
+    }
+
+    /// The response as it was. Its body begins with what was read.
+    pub(super) fn into_response(self) -> Response {
         let Self {
             url,
             mut head,
@@ -91,11 +102,11 @@ impl ReadAhead {
     }
 }
 
-/// Frames shorter than this are put together, so that a body which comes byte by byte does not cost
-/// many times its length.
+/// Frames shorter than this many bytes are put together, so that a body that comes byte by byte
+/// does not cost many times its length.
 const SHORT: usize = 1024;
 
-/// What was read of a body, then the rest, then the error that it broke off with.
+/// A body: what was read of it, then the rest, then the error that it broke off with.
 #[derive(Default)]
 struct Pieces {
     read: VecDeque<Frame<Bytes>>,
@@ -120,11 +131,39 @@ impl Pieces {
             }
             Err(trailers) => trailers,
         };
-        if !self.short.is_empty() {
-            self.read
-                .push_back(Frame::data(self.short.split().freeze()));
-        }
+        self.end_short();
         self.read.push_back(frame);
+    }
+
+    /// Puts the short frames so far behind those that came before them.
+    fn end_short(&mut self) {
+        if !self.short.is_empty() {
+            let short = self.short.split().freeze();
+            self.read.push_back(Frame::data(short));
+        }
+    }
+
+    /// All the bytes that were read. They are held once, here and in the answer.
+    fn in_one_piece(&mut self) -> Bytes {
+        self.end_short();
+        let mut pieces = self.read.iter().filter_map(Frame::data_ref);
+        let whole = match (pieces.next(), pieces.next()) {
+            (None, _) => return Bytes::new(),
+            // The usual case is not copied.
+            (Some(only), None) => return only.clone(),
+            (Some(first), Some(second)) => {
+                let mut whole = BytesMut::with_capacity(self.held.try_into().unwrap_or(0));
+                let start = [first, second].into_iter();
+                start
+                    .chain(pieces)
+                    .for_each(|piece| whole.extend_from_slice(piece));
+                whole.freeze()
+            }
+        };
+        // What is left are trailers, which come last.
+        self.read.retain(|frame| !frame.is_data());
+        self.read.push_front(Frame::data(whole.clone()));
+        whole
     }
 
     fn pop(&mut self) -> Option<Frame<Bytes>> {
@@ -165,7 +204,7 @@ impl HttpBody for Pieces {
         let mut whole = SizeHint::new();
         whole.set_lower(unread.lower().saturating_add(self.held));
         if let Some(upper) = unread.upper() {
-            // Not below the other end, to which the same was added.
+            // It is not below the lower end, to which the same was added.
             whole.set_upper(upper.saturating_add(self.held));
         }
         whole

@@ -6,8 +6,8 @@ use std::time::Duration;
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::clock;
 use super::read_ahead::{Progress, ReadAhead};
+use crate::middleware::clock;
 
 /// How long a connection is given to go back into its pool, which it does in tasks of its own: no
 /// sign of it reaches us. It is what a zero wait costs over HTTP/1 (a tick or two of tokio's timer),
