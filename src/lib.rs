@@ -115,9 +115,9 @@ mod rule;
 
 pub use middleware::{
     AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
-    InvalidBudget, Overrides, ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget,
-    RetryError, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy,
-    RetryReport, StopEvent, TotalTimeout, classify, client_builder, tracked_redirects,
+    InvalidBudget, Overrides, PauseTerms, ReplaySafe, ResendCount, ResponseExt, ResponseHead,
+    RetryBudget, RetryError, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver,
+    RetryPolicy, RetryReport, StopEvent, TotalTimeout, classify, client_builder, tracked_redirects,
     with_overrides, with_retry,
 };
 pub use rule::{

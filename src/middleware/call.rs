@@ -9,13 +9,13 @@ use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::body_source::BoxError;
-use super::budget::RetryBudget;
 use super::classify::classify;
 use super::clock;
 use super::complete;
 use super::ending;
 use super::error::RetryError;
 use super::in_flight::{self, MaybeProcessed, Notes, Running};
+use super::origins::RetryBudget;
 use super::plan::Plan;
 use super::policy::RetryPolicy;
 use super::redirect;

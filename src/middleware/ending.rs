@@ -8,7 +8,6 @@ use super::in_flight::{self, MaybeProcessed};
 use super::judge::Wait;
 use super::lent::Lent;
 use super::observer::{CallFacts, RetryEvent, StopEvent};
-use super::origin::Origin;
 use super::policy::RetryPolicy;
 use super::replay::Replay;
 use super::report::{AttemptRecord, AttemptResult, RetryReport};
@@ -131,10 +130,12 @@ impl Call<'_> {
     }
 
     fn facts(&self) -> CallFacts<'_> {
-        let kept = self.replay.as_ref().map(Replay::origin);
         CallFacts {
             method: &self.method,
-            host: self.host.as_deref().or(kept.and_then(Origin::host)),
+            host: self
+                .host
+                .as_deref()
+                .or(self.replay.as_ref().and_then(Replay::host)),
             label: self.plan.label(),
             elapsed: self.span.elapsed(),
         }

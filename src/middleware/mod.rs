@@ -4,7 +4,7 @@
 //! HTTP beside that is in `classify`, `redirect`, `complete` and `drain`.
 
 mod body_source;
-mod budget;
+
 mod call;
 mod classify;
 mod clock;
@@ -17,7 +17,7 @@ mod in_flight;
 mod judge;
 mod lent;
 mod observer;
-mod origin;
+mod origins;
 mod overrides;
 mod packed;
 mod pause;
@@ -31,11 +31,11 @@ mod span;
 mod trace;
 
 pub use body_source::{BodySource, FreshBody};
-pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use head::ResponseHead;
 pub use observer::{RetryEvent, RetryObserver, StopEvent};
+pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_retry};
 pub use policy::RetryPolicy;
 pub use redirect::{client_builder, tracked_redirects};

@@ -9,7 +9,7 @@ use http::{HeaderName, HeaderValue, Method, Version};
 use reqwest::{Request, Url};
 use url::Position;
 
-use super::origin::Origin;
+use super::origins::Origin;
 
 /// What reqwest lets one see of a request, without its method, and without its body if that is not
 /// small.
@@ -93,10 +93,14 @@ impl Packed {
         }
         let body_at = buffer.len();
         buffer.extend_from_slice(body);
-        let Origin { scheme, authority } = Origin::from(url);
+        let authority = if url.has_host() {
+            &url[Position::BeforeHost..Position::BeforePath]
+        } else {
+            ""
+        };
         let path_at = url[..Position::BeforePath].len();
         let marks = Marks {
-            scheme_ends: scheme.len(),
+            scheme_ends: url.scheme().len(),
             host_at: path_at - authority.len(),
             path_at,
             headers_at: text.len(),
@@ -113,10 +117,26 @@ impl Packed {
 
     pub(crate) fn origin(&self) -> Origin<'_> {
         let marks = Marks::of(&self.buffer);
-        Origin {
-            scheme: self.part(0, marks.scheme_ends),
-            authority: self.part(marks.host_at, marks.path_at),
+        let text = |from, to| std::str::from_utf8(self.part(from, to)).unwrap_or_default();
+        let before_path = text(0, marks.path_at);
+        if !before_path.contains('@') {
+            return Origin(before_path.into());
         }
+        let scheme = text(0, marks.scheme_ends);
+        let host_and_port = text(marks.host_at, marks.path_at);
+        Origin(format!("{scheme}://{host_and_port}").into())
+    }
+
+    /// The host without the port; `None` if there is none.
+    pub(crate) fn host(&self) -> Option<&str> {
+        let marks = Marks::of(&self.buffer);
+        let host_and_port = std::str::from_utf8(self.part(marks.host_at, marks.path_at)).ok()?;
+        let host = match host_and_port.rsplit_once(':') {
+            // An IPv6 address is in brackets, and has colons of its own.
+            Some((host, _)) if !host_and_port.ends_with(']') => host,
+            _ => host_and_port,
+        };
+        (!host.is_empty()).then_some(host)
     }
 
     /// The body that was packed.

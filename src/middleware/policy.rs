@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use http::HeaderName;
 
 use self::closures::{ClassOf, Condition, DelayOf, FailureTest};
-use super::budget::RetryBudget;
 use super::observer::RetryObserver;
+use super::origins::RetryBudget;
 use crate::rule::RetryRule;
 
 mod closures;

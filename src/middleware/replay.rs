@@ -10,7 +10,7 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request, Url};
 
 use super::body_source::{BodySource, BoxError};
-use super::origin::Origin;
+use super::origins::Origin;
 use super::packed::Packed;
 
 /// A body up to this many bytes is copied; of a longer one the bytes are shared.
@@ -75,6 +75,10 @@ impl Replay {
 
     pub(crate) fn origin(&self) -> Origin<'_> {
         self.head.origin()
+    }
+
+    pub(crate) fn host(&self) -> Option<&str> {
+        self.head.host()
     }
 
     /// The URL; `None` where it cannot be had again, and so cannot the request.

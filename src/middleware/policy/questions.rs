@@ -8,10 +8,10 @@ use reqwest::Response;
 use reqwest_middleware::Error;
 
 use super::{BudgetChoice, RetryPolicy};
-use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
 use crate::middleware::head::ResponseHead;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::origins::RetryBudget;
 use crate::rule::{Methods, RetryRule, TransportError};
 
 impl RetryPolicy {
