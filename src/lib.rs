@@ -115,10 +115,11 @@ mod rule;
 
 pub use middleware::{
     AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
-    InvalidBudget, Judgement, LogLevel, Overrides, RecoveredEvent, ReplaySafe, ResendCount,
-    ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent, RetryLabel, RetryLog,
-    RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, StopEvent, TotalTimeout, classify,
-    client_builder, client_builder_with_redirects, tracked_redirects, with_overrides, with_rule,
+    InvalidBudget, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent, ReplaySafe,
+    ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent, RetryLabel,
+    RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, StopEvent, TotalTimeout,
+    classify, client_builder, client_builder_with_redirects, tracked_redirects, with_overrides,
+    with_rule,
 };
 pub use rule::{
     Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,

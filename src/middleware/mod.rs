@@ -3,12 +3,11 @@
 //! What to retry is for `rule` to say, and the arrow to it points one way. What must be known of
 //! HTTP beside that is in `classify`, `tracking` and `response`.
 
-mod budget;
 mod classify;
 mod clock;
 mod error;
 mod observer;
-mod origin;
+mod origins;
 mod overrides;
 mod policy;
 mod report;
@@ -18,10 +17,10 @@ mod send;
 mod trace;
 mod tracking;
 
-pub use budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
 pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
+pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 pub use policy::RetryPolicy;
 pub use report::{

@@ -58,7 +58,7 @@ fn edge() -> Vec<&'static str> {
     let middleware = are!([Clone, Middleware]: RetryMiddleware);
     let policy = are!([Clone, From<RetryRule>, From<Arc<RetryRule>>]: RetryPolicy);
     let settings = are!([Clone, Default]: Overrides, RetryBudget, RetryLog);
-    let terms = are!([Copy, Eq, Hash, Default]: BudgetTerms);
+    let terms = are!([Copy, Eq, Hash, Default]: BudgetTerms, PauseTerms);
     let shared = are!([Clone]: BodySource);
     let body = are!([From<String>, From<&'static [u8]>, From<reqwest::Body>]: FreshBody);
     let flags = are!([Copy, Eq, Hash]: ReplaySafe);

@@ -7,8 +7,8 @@ use http::HeaderName;
 
 use super::RetryPolicy;
 use super::settings::{BudgetChoice, LogLevels};
-use crate::middleware::budget::RetryBudget;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::origins::RetryBudget;
 use crate::middleware::trace::LogLevel;
 
 impl RetryPolicy {

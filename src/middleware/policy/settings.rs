@@ -7,9 +7,9 @@ use http::{HeaderName, Method};
 use reqwest_middleware::Error;
 
 use super::closures::{BodyJudge, Classify, Condition, ServerDelay, Veto};
-use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
 use crate::middleware::observer::RetryObserver;
+use crate::middleware::origins::RetryBudget;
 use crate::middleware::response::ResponseHead;
 use crate::middleware::trace::LogLevel;
 use crate::rule::{AttemptOutcome, Methods, TransportError};

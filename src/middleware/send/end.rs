@@ -7,10 +7,9 @@ use reqwest_middleware::Result;
 use super::attempt::Failed;
 use super::call::Call;
 use super::judgement::Wait;
-use crate::middleware::budget::RetryBudget;
 use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
-use crate::middleware::origin::Origin;
+use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
 use crate::middleware::trace;
 use crate::middleware::tracking::MaybeProcessed;
@@ -28,7 +27,7 @@ impl Call<'_> {
         }
         // Only now: a budget may take its time, which is no part of the attempt.
         if let (Some(budget), Some(kept)) = (self.budget(), self.asked.kept()) {
-            budget.deposit(Origin::from(kept.url()));
+            budget.deposit(kept.url());
         }
         self.mark(&mut outcome);
         if !is_reported {

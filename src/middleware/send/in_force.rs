@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::{Extensions, Method};
 
 use super::time::SendTime;
-use crate::middleware::budget::RetryBudget;
+use crate::middleware::origins::RetryBudget;
 use crate::middleware::overrides::PerRequest;
 use crate::middleware::policy::{RetryPolicy, Settings};
 use crate::middleware::report::{RetryLabel, RetryLog};

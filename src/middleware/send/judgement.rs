@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use super::attempt::Failed;
 use super::call::Call;
 use crate::middleware::clock;
-use crate::middleware::origin::Origin;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::answered_at;
 use crate::rule::{Attempt, AttemptOutcome, StopReason, WaitSource};
@@ -85,7 +84,7 @@ impl<'a> Call<'a> {
         let (duration, source) = rule.wait_or_reason(&outcome, &facts, facts.replaced)?;
         let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
         if let Some(budget) = self.budget() {
-            if !budget.withdraw(Origin::from(kept.url())) {
+            if !budget.withdraw(kept.url()) {
                 return Err(StopReason::Throttled);
             }
         }

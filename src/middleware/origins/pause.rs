@@ -1,0 +1,429 @@
+//! Until when an origin asked for rest.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+#[cfg(feature = "serde")]
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tokio::time::Instant;
+
+use super::origin::Origin;
+use super::table::OriginTable;
+#[cfg(feature = "serde")]
+use super::whole_numbers::WholeNumbers;
+use crate::middleware::clock;
+
+/// How long sends wait for an origin that asked for rest.
+///
+/// Once an origin has asked for a wait, with `Retry-After` for instance (RFC 9110, 10.2.3), every
+/// send to it waits until then, first attempts included, and does not find out for itself.
+///
+/// All who share a policy wait together. If the service limits each of your tenants by itself, one
+/// tenant's 429 stops the others too: give each tenant a policy of its own, or leave pauses off.
+///
+/// # Defaults
+///
+/// At most 60 seconds, and each send adds up to half of the wait that was asked.
+///
+/// # Examples
+///
+/// ```
+/// use std::time::Duration;
+/// use reqwest_retry_rules::PauseTerms;
+///
+/// let default = PauseTerms { max: Duration::from_secs(60), spread: 500 };
+/// assert_eq!(PauseTerms::default(), default);
+/// ```
+///
+/// # In a file
+///
+/// With the feature `serde`, the keys are `max_ms` and `spread`. One that is left out has its
+/// default; one that is unknown is an error.
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::PauseTerms;
+///
+/// let terms: PauseTerms = serde_json::from_str(r#"{ "max_ms": 5000 }"#).unwrap();
+/// assert_eq!(terms, PauseTerms { max: Duration::from_secs(5), ..PauseTerms::default() });
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PauseTerms {
+    /// The longest pause, whatever the origin asks for: floored to milliseconds; zero for none.
+    pub max: Duration,
+    /// How much later than the end of the pause a send may go, in thousandths of the wait that was
+    /// asked: each waits for a random part of that, so that they do not come back together. With
+    /// 500, a pause of 10 seconds ends for each send after 10 to 15; with 0, all go at once.
+    pub spread: u32,
+}
+
+impl Default for PauseTerms {
+    fn default() -> Self {
+        Self {
+            max: Duration::from_secs(60),
+            spread: 500,
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+const IN_A_FILE: WholeNumbers<2> = WholeNumbers {
+    name: "PauseTerms",
+    keys: &["max_ms", "spread"],
+    ranges: [(0, u64::MAX), (0, u32::MAX as u64)],
+};
+
+#[cfg(feature = "serde")]
+impl<'de> Deserialize<'de> for PauseTerms {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let [max, spread] = IN_A_FILE.read(from)?;
+        let default = PauseTerms::default();
+        let spread = spread.and_then(|spread| u32::try_from(spread).ok());
+        Ok(PauseTerms {
+            max: max.map_or(default.max, Duration::from_millis),
+            spread: spread.unwrap_or(default.spread),
+        })
+    }
+}
+
+#[cfg(feature = "serde")]
+impl Serialize for PauseTerms {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        IN_A_FILE.write([whole_millis(self.max), self.spread.into()], to)
+    }
+}
+
+/// The pauses of all origins. Clones share them.
+#[derive(Clone)]
+pub(crate) struct OriginPauses {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    terms: PauseTerms,
+    origins: OriginTable<Mutex<Option<Pause>>>,
+}
+
+/// One that may be over: the moment at which it was set counts for longer.
+#[derive(Clone, Copy)]
+struct Pause {
+    set: Instant,
+    until: Instant,
+    /// Its length when it was set.
+    wait: Duration,
+}
+
+impl OriginPauses {
+    /// No pause yet.
+    pub(crate) fn new(terms: PauseTerms) -> Self {
+        let terms = PauseTerms {
+            max: Duration::from_millis(whole_millis(terms.max)),
+            ..terms
+        };
+        Self {
+            shared: Arc::new(Shared {
+                terms,
+                origins: OriginTable::new(terms.max.saturating_mul(2), clock::now()),
+            }),
+        }
+    }
+
+    /// Notes that `origin` asked for `wait`, when it answered an attempt that was begun at `begun`.
+    ///
+    /// The first to ask sets the pause, and whoever was on the way by then learns nothing new:
+    /// of fifty requests that are refused one after the other, each would lengthen it a little.
+    /// An answer to an attempt that was begun since may lengthen it; nothing shortens it.
+    pub(crate) fn ask(&self, origin: &Origin<'_>, wait: Duration, begun: Instant, now: Instant) {
+        let wait = wait.min(self.shared.terms.max);
+        if wait.is_zero() {
+            return;
+        }
+        let entry = self.shared.origins.used(origin, now);
+        let mut pause = entry.value.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = clock::later(now, wait);
+        let is_news = |known: Pause| begun > known.set && until > known.until;
+        if pause.is_none_or(is_news) {
+            *pause = Some(Pause {
+                set: now,
+                until,
+                wait,
+            });
+        }
+    }
+
+    /// How long a send to `origin` has to wait, in whole milliseconds; `None` if it may go.
+    ///
+    /// `random` is asked for a jitter sample in [0, 1) if there is a pause. A send that has waited
+    /// asks again, since the pause may have become longer.
+    pub(crate) fn left(
+        &self,
+        origin: &Origin<'_>,
+        random: impl FnOnce() -> f64,
+        now: Instant,
+    ) -> Option<Duration> {
+        let copy =
+            |pause: &Mutex<Option<Pause>>| *pause.lock().unwrap_or_else(PoisonError::into_inner);
+        // The caller's `random` runs when the locks are free again.
+        let pause = self.shared.origins.peek(origin, copy).flatten()?;
+        let left = pause.until.checked_duration_since(now)?;
+        if left.is_zero() {
+            return None;
+        }
+        let spread = self.shared.terms.spread;
+        // What is no number is 0, and what is too large is the most.
+        let part = ((random() * f64::from(spread)) as u32).min(spread);
+        let extra = pause.wait.saturating_mul(part) / 1000;
+        Some(ceil_millis(left.saturating_add(extra)))
+    }
+
+    /// How many origins are remembered: at most 1024. One is forgotten after twice the longest
+    /// pause in which it did not ask for one.
+    pub(crate) fn origins(&self) -> usize {
+        self.shared.origins.len()
+    }
+}
+
+/// Names no host.
+impl fmt::Debug for OriginPauses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OriginPauses")
+            .field("max", &self.shared.terms.max)
+            .field("spread", &self.shared.terms.spread)
+            .field("origins", &self.origins())
+            .finish()
+    }
+}
+
+fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Rounded up: the rule cuts off what is less than a millisecond, and the wait must not end early.
+fn ceil_millis(duration: Duration) -> Duration {
+    let rest = Duration::from_nanos(u64::from(duration.subsec_nanos() % 1_000_000));
+    if rest.is_zero() {
+        return duration;
+    }
+    duration
+        .saturating_sub(rest)
+        .saturating_add(Duration::from_millis(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    fn origin(host: &'static str) -> Origin<'static> {
+        Origin(host.into())
+    }
+
+    /// Pauses of at most ten seconds, and milliseconds as moments.
+    struct World {
+        pauses: OriginPauses,
+        start: Instant,
+    }
+
+    impl World {
+        fn new(spread: u32) -> Self {
+            let max = ms(10_000);
+            World {
+                pauses: OriginPauses::new(PauseTerms { max, spread }),
+                start: clock::now(),
+            }
+        }
+
+        fn at(&self, now: u64) -> Instant {
+            self.start + ms(now)
+        }
+
+        /// Origin `a` asks at `now`, in its answer to an attempt that was begun at `begun`.
+        fn ask(&self, wait: u64, begun: u64, now: u64) {
+            let (begun, now) = (self.at(begun), self.at(now));
+            self.pauses.ask(&origin("a"), ms(wait), begun, now);
+        }
+
+        #[track_caller]
+        fn left(&self, now: u64, expected: Option<u64>) {
+            let left = self.pauses.left(&origin("a"), || 0.0, self.at(now));
+            assert_eq!(left, expected.map(ms), "at {now} ms");
+        }
+    }
+
+    #[test]
+    fn nothing_waits_unless_its_origin_asked() {
+        let world = World::new(0);
+        world.left(0, None);
+        world.ask(2000, 0, 100);
+        world.left(100, Some(2000));
+        let other = world.pauses.left(&origin("b"), || 0.0, world.at(100));
+        assert_eq!(other, None);
+        assert_eq!(world.pauses.origins(), 1);
+    }
+
+    #[test]
+    fn it_ends_when_the_origin_said() {
+        let world = World::new(0);
+        world.ask(2000, 0, 100);
+        world.left(1100, Some(1000));
+        world.left(2099, Some(1));
+        world.left(2100, None);
+        world.left(9000, None);
+    }
+
+    #[test]
+    fn it_is_no_longer_than_the_most() {
+        let world = World::new(0);
+        world.ask(u64::MAX, 0, 1);
+        world.left(1, Some(10_000));
+    }
+
+    #[test]
+    fn a_wait_of_nothing_is_no_pause_and_remembers_nothing() {
+        let world = World::new(0);
+        world.ask(0, 0, 1);
+        world.left(1, None);
+        assert_eq!(world.pauses.origins(), 0);
+        let none = OriginPauses::new(PauseTerms {
+            max: ms(0),
+            spread: 1000,
+        });
+        none.ask(&origin("a"), ms(5), world.at(0), world.at(1));
+        assert_eq!(none.left(&origin("a"), || 0.5, world.at(1)), None);
+    }
+
+    #[test]
+    fn what_was_on_the_way_when_it_was_set_does_not_lengthen_it() {
+        let world = World::new(0);
+        world.ask(2000, 0, 100);
+        for begun in [0, 50, 100] {
+            world.ask(2000, begun, 600);
+            world.ask(9000, begun, 700);
+        }
+        world.left(700, Some(1400));
+        world.ask(2000, 101, 700);
+        world.left(700, Some(2000));
+    }
+
+    #[test]
+    fn what_was_on_the_way_when_it_was_set_does_not_set_it_again() {
+        let world = World::new(0);
+        world.ask(2000, 0, 100);
+        world.ask(2000, 99, 2200);
+        world.left(2200, None);
+        world.ask(2000, 2150, 2200);
+        world.left(2200, Some(2000));
+    }
+
+    #[test]
+    fn nothing_shortens_it() {
+        let world = World::new(0);
+        world.ask(5000, 0, 100);
+        world.ask(1000, 200, 300);
+        world.left(300, Some(4800));
+        // Nor does that make older news of what was begun before it.
+        world.ask(6000, 250, 400);
+        world.left(400, Some(6000));
+    }
+
+    #[test]
+    fn each_waits_for_a_part_of_what_was_asked_besides() {
+        for (spread, random, extra) in [
+            (500, 0.0, 0),
+            (500, 0.5, 500),
+            (500, 0.999_999, 998),
+            (1000, 0.5, 1000),
+            (3000, 0.999_999, 5998),
+            (500, 1.0, 1000),
+            (500, 7.0, 1000),
+            (500, f64::INFINITY, 1000),
+            (500, -1.0, 0),
+            (500, f64::NAN, 0),
+        ] {
+            let world = World::new(spread);
+            world.ask(2000, 0, 1);
+            let left = world.pauses.left(&origin("a"), || random, world.at(1001));
+            assert_eq!(left, Some(ms(1000 + extra)), "{spread}, {random}");
+        }
+    }
+
+    #[test]
+    fn chance_is_asked_only_in_a_pause_and_may_ask_back() {
+        let world = World::new(500);
+        let never = || panic!("there is no pause");
+        assert_eq!(world.pauses.left(&origin("a"), never, world.at(0)), None);
+        world.ask(2000, 0, 1);
+        assert_eq!(world.pauses.left(&origin("a"), never, world.at(2001)), None);
+        let curious = || {
+            world.ask(2000, 5, 10);
+            0.5
+        };
+        let left = world.pauses.left(&origin("a"), curious, world.at(1));
+        assert_eq!(left, Some(ms(2500)));
+    }
+
+    #[test]
+    fn a_part_of_a_millisecond_counts_as_one() {
+        let world = World::new(0);
+        world.ask(2000, 0, 0);
+        let now = world.at(0) + Duration::from_micros(500);
+        assert_eq!(world.pauses.left(&origin("a"), || 0.0, now), Some(ms(2000)));
+        let almost = world.at(2000) - Duration::from_nanos(1);
+        assert_eq!(world.pauses.left(&origin("a"), || 0.0, almost), Some(ms(1)));
+    }
+
+    #[test]
+    fn clones_share_it() {
+        let world = World::new(0);
+        let clone = world.pauses.clone();
+        world.ask(2000, 0, 1);
+        assert_eq!(
+            clone.left(&origin("a"), || 0.0, world.at(1)),
+            Some(ms(2000))
+        );
+    }
+
+    #[test]
+    fn origins_are_bounded_and_forgotten() {
+        let world = World::new(0);
+        let ask = |n: usize, now| {
+            let origin = Origin(format!("https://tenant-{n}.test").into());
+            let (begun, now) = (world.at(now), world.at(now + 1));
+            world.pauses.ask(&origin, ms(2000), begun, now);
+        };
+        for n in 0..3000 {
+            ask(n, 0);
+            assert!(world.pauses.origins() <= 1024);
+        }
+        ask(0, 30_000);
+        assert_eq!(world.pauses.origins(), 1);
+    }
+
+    #[test]
+    fn the_longest_that_can_be_written_does_no_harm() {
+        let max = PauseTerms {
+            max: Duration::MAX,
+            spread: u32::MAX,
+        };
+        let (pauses, start) = (OriginPauses::new(max), clock::now());
+        pauses.ask(&origin("a"), Duration::MAX, start, start);
+        let left = pauses.left(&origin("a"), || 0.999, start);
+        assert!(left > Some(Duration::from_secs(1 << 29)));
+    }
+
+    #[test]
+    fn its_debug_text_names_no_host() {
+        let world = World::new(500);
+        world.ask(2000, 0, 1);
+        assert_eq!(
+            format!("{:?}", world.pauses),
+            "OriginPauses { max: 10s, spread: 500, origins: 1 }",
+        );
+    }
+}
