@@ -9,6 +9,7 @@ mod clock;
 mod complete;
 mod drain;
 mod error;
+mod error_chain;
 mod head;
 mod observer;
 mod origin;

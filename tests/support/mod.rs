@@ -8,6 +8,7 @@ pub mod h1;
 pub mod h2;
 pub mod hang;
 pub mod log;
+pub mod noise;
 pub mod proxy;
 pub mod raw;
 pub mod refused;

@@ -117,7 +117,7 @@ pub struct InvalidBudget {
 impl fmt::Display for InvalidBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut between = "invalid retry budget: ";
-        let mut fault = |text: fmt::Arguments<'_>| {
+        let mut fault = |text: fmt::Arguments<'_>| -> fmt::Result {
             write!(f, "{between}{text}")?;
             between = "; ";
             Ok(())

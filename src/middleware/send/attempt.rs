@@ -5,7 +5,8 @@ use reqwest_middleware::{Error, Next, Result};
 use tokio::time::Instant;
 
 use super::call::Call;
-use crate::middleware::classify::{classify, is_of_another_request};
+use crate::middleware::classify::classify;
+use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::complete;
 use crate::middleware::error::RetryError;
 use crate::middleware::head::ResponseHead;
