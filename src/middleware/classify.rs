@@ -1,14 +1,16 @@
 //! What reqwest reports, turned into a [`TransportError`].
 //!
-//! The only file that walks the sources of an error. What is not known counts as sent.
+//! No other file looks into an error of reqwest's. What is not known counts as sent.
 
 use std::error::Error as StdError;
 use std::io;
-use std::iter;
+#[cfg(feature = "rustls")]
+use std::sync::LazyLock;
 
 use http::StatusCode;
 
 use super::error::RetryError;
+use super::error_chain::{chain, find};
 use crate::TransportError;
 
 /// Names the failure of an attempt, or `None` if it is no failure of the transport.
@@ -19,54 +21,104 @@ use crate::TransportError;
 ///
 /// # What is what
 ///
-/// "Unsent" says that the error proves that nothing was processed. The last column names the part
-/// of the rule that decides whether the request is sent again.
+/// The last column names the part of the rule that decides whether the request is sent again.
+/// `unsent_failures` stands where the error proves that nothing was processed.
 ///
-/// | fault | what reqwest reports | class | unsent | decided by |
-/// | --- | --- | --- | --- | --- |
-/// | connection refused | connect: "tcp connect error" | `Connect` | yes | `unsent_failures` |
-/// | name not resolved | connect, dns | `Dns` | yes | `unsent_failures` |
-/// | connect timeout, also in the TLS handshake or at a proxy | connect, timeout | `ConnectTimeout` | yes | `timeouts`, `unsent_failures` |
-/// | total or read timeout before the head, wherever it struck | timeout | `Timeout` | no | `timeouts`, `sent_failures` |
-/// | connection gone before a byte was written | hyper: canceled | `NotProcessed` | yes | `unsent_failures` |
-/// | closed before a whole head | hyper: incomplete message | `Closed` | no | `sent_failures` |
-/// | reset before a whole head | hyper: connection reset | `Closed` | no | `sent_failures` |
-/// | runtime of the connection gone | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
-/// | upload cut off | hyper: incomplete message, broken pipe or connection reset | `Closed` | no | `sent_failures` |
-/// | no HTTP where a head should be, or a head without end | hyper: parse error | `Protocol` | – | never |
-/// | certificate that does not verify | connect: rustls `InvalidCertificate` | `Certificate`; `Tls` without `rustls` | – | never |
-/// | client certificate demanded or refused | connect: a rustls alert about certificates | `Certificate`; `Tls` without `rustls` | – | never |
-/// | client certificate demanded or refused after the handshake (TLS 1.3) | hyper: a rustls alert about certificates | `Certificate`; `Closed` without `rustls` | – | never |
-/// | no TLS where it was asked for, or none in common | connect: another rustls alert, an invalid message | `Protocol`; `Tls` without `rustls` | – | never |
-/// | TLS broken after the handshake | hyper: another rustls alert, an invalid message | `Protocol`; `Closed` without `rustls` | – | never |
-/// | closed or reset in the TLS handshake | connect: "tls handshake eof", connection reset | `Tls` | yes | `unsent_failures` |
-/// | proxy demands credentials | connect: "proxy authorization required" | `Proxy { status: Some(407) }` | yes | `unsent_failures`, `statuses` |
-/// | proxy refuses the tunnel, or is none | connect: "tunnel error", "SOCKS error" | `Proxy { status: None }` | yes | `unsent_failures` |
-/// | HTTP/2 stream refused | h2: a reset, REFUSED_STREAM, by the peer | `NotProcessed`; `Closed` without `http2` | yes | `unsent_failures` |
-/// | HTTP/2 GOAWAY, whether it covers the request or leaves it out | hyper: broken pipe; h2: a GOAWAY by the peer | `Closed` | no | `sent_failures` |
-/// | HTTP/2 stream reset for another reason | h2: a reset by the peer | `Closed` | no | `sent_failures` |
-/// | HTTP/2 connection closed or reset | hyper: broken pipe, connection reset | `Closed` | no | `sent_failures` |
-/// | HTTP/2 connection gone before there was a stream for the request | hyper: "dispatch task is gone" | `Closed` | no | `sent_failures` |
-/// | HTTP/2 ping not answered in time | hyper: timeout | `Timeout` | no | `timeouts`, `sent_failures` |
-/// | no HTTP/2 where it was spoken | h2: a GOAWAY of its own | `Protocol`; `Closed` without `http2` | – | never |
-/// | body stream of the request failed | hyper: an error of the user's | none | – | comes straight back |
-/// | body stream of the request failed over HTTP/2 | h2: a reset by the user | none; `Closed` without `http2` | – | comes straight back |
-/// | URL or version that this client cannot ask for | builder, "invalid URL", "client error (User…)" | none | – | comes straight back |
-/// | redirect that is not followed | redirect, builder | none | – | comes straight back |
-/// | after the head: a refused status, a body that broke off or reads as nonsense | status, decode | none | – | comes straight back |
+/// | fault | class | decided by |
+/// | --- | --- | --- |
+/// | connection refused | `Connect` | `unsent_failures` |
+/// | name not resolved | `Dns` | `unsent_failures` |
+/// | no connection in time | `ConnectTimeout` | `timeouts`, `unsent_failures` |
+/// | no head in time | `Timeout` | `timeouts`, `sent_failures` |
+/// | connection gone before a byte was written | `NotProcessed` | `unsent_failures` |
+/// | closed before a whole head | `Closed` | `sent_failures` |
+/// | reset before a whole head | `Closed` | `sent_failures` |
+/// | runtime of the connection gone | `Closed` | `sent_failures` |
+/// | upload cut off | `Closed` | `sent_failures` |
+/// | no HTTP, or a head without end | `Protocol` | never |
+/// | certificate that does not verify | `Certificate` | never |
+/// | client certificate demanded or refused | `Certificate` | never |
+/// | the same after the handshake (TLS 1.3) | `Certificate` | never |
+/// | no TLS, or none in common | `Protocol` | never |
+/// | TLS handshake broken off | `Tls` | `unsent_failures` |
+/// | TLS broken after the handshake | `Closed` | `sent_failures` |
+/// | proxy demands credentials | `Proxy { status: Some(407) }` | `unsent_failures`, `statuses` |
+/// | proxy refuses the tunnel, or is none | `Proxy { status: None }` | `unsent_failures` |
+/// | HTTP/2 stream refused | `NotProcessed` | `unsent_failures` |
+/// | HTTP/2 GOAWAY | `Closed` | `sent_failures` |
+/// | HTTP/2 stream reset | `Closed` | `sent_failures` |
+/// | HTTP/2 refused: HTTP_1_1_REQUIRED | `Protocol` | never |
+/// | HTTP/2 connection closed or reset | `Closed` | `sent_failures` |
+/// | HTTP/2 connection gone before a stream | `Closed` | `sent_failures` |
+/// | HTTP/2 ping not answered | `Timeout` | `timeouts`, `sent_failures` |
+/// | no HTTP/2 where it was spoken | `Protocol` | never |
+/// | request's body stream failed | none | comes straight back |
+/// | the same over HTTP/2 | none | comes straight back |
+/// | URL or version not to be had | none | comes straight back |
+/// | redirect that is not followed | none | comes straight back |
+/// | failure after the head | none | comes straight back |
+///
+/// # By which sign
+///
+/// - `ConnectTimeout`: `connect_timeout` ran out, in the TLS handshake or at a proxy too; or the
+///   resolver gave up waiting. reqwest's `timeout` and `read_timeout` are `Timeout` wherever they
+///   strike, since they do not say whether the request had left.
+/// - `NotProcessed`: hyper gave the request up before it wrote a byte; or the server reset the
+///   stream with REFUSED_STREAM (RFC 9113, 8.7).
+/// - `Certificate`: a certificate that does not verify, or an alert of the peer about one, whenever
+///   it comes.
+/// - `Protocol` in the TLS handshake: what the peer says is no TLS, or no version, cipher or other
+///   term is shared. Later a record that does not decrypt, plain text between two records, or an
+///   alert about either is noise on the wire, which says nothing of the peer: `Closed`.
+/// - `Tls`: closed or reset in the handshake, or an alert that says nothing of what the peer
+///   supports: `internal_error`, `user_canceled`, `bad_record_mac`.
+/// - `Proxy`: hyper-util's words, since its types are private. Words that it does not use today are
+///   `Connect`.
+/// - Failure after the head: a status turned into an error, a body that breaks off or reads as
+///   nonsense. [`complete_body`](crate::RetryPolicy::complete_body) brings a body that breaks off
+///   inside the attempt.
+///
+/// # Without a feature
+///
+/// A feature that is off makes the answer less precise, and a certificate is then tried again:
+///
+/// | fault | feature | class without it |
+/// | --- | --- | --- |
+/// | certificate that does not verify | `rustls` | `Tls` |
+/// | client certificate demanded or refused | `rustls` | `Tls` |
+/// | the same after the handshake (TLS 1.3) | `rustls` | `Closed` |
+/// | no TLS, or none in common | `rustls` | `Tls` |
+/// | HTTP/2 stream refused | `http2` | `Closed` |
+/// | HTTP/2 refused: HTTP_1_1_REQUIRED | `http2` | `Closed` |
+/// | no HTTP/2 where it was spoken | `http2` | `Closed` |
+/// | the same over HTTP/2 | `http2` | `Closed` |
+///
+/// # Beside native-tls
+///
+/// reqwest's feature `native-tls` brings the TLS of the platform, whose errors have no types of
+/// their own. The feature `rustls` of this crate says nothing there and can be left out, as `http2`
+/// can if the client speaks HTTP/1.1 only.
+///
+/// - On Linux (OpenSSL) a certificate that does not verify and the peer's alerts about certificates
+///   are `Certificate`, by OpenSSL's words. A peer that speaks no TLS, or none in common, is
+///   `Connect`.
+/// - On Windows (SChannel) and macOS (Secure Transport) the words are the system's, on Windows in
+///   the language of the user, and are not read: a certificate that does not verify is `Connect` or
+///   `Tls`, and with `unsent_failures` it is tried again until the rule gives up. Nothing is
+///   processed by that, and [`classify_with`](crate::RetryPolicy::classify_with) can read the words.
 ///
 /// # What it cannot tell
 ///
 /// - Which hop failed. After a redirect an error is that of the first hop; only a client whose
 ///   redirects are tracked knows better.
 /// - Whose request failed. A middleware further in that sends requests of its own and passes their
-///   `reqwest::Error` on makes it look like one of this request.
+///   `reqwest::Error` on makes it look like one of this request. The middleware looks at the URL of
+///   the error too, and does not take it for unsent if that is another one.
 /// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports
 ///   one that comes in while it opens a stream on that stream, also when it covers it and the
 ///   request goes out and is processed.
 /// - What a wrapper hides. One whose `source()` leads past the `reqwest::Error`, as thiserror's
 ///   `transparent` does, is no failure of the transport.
-/// - A certificate that does not verify under another TLS than rustls: that is `Connect`.
 ///
 /// # Examples
 ///
@@ -97,62 +149,43 @@ pub fn classify(error: &reqwest_middleware::Error) -> Option<TransportError> {
         return None;
     }
     let error = find::<reqwest::Error>(error).filter(|error| error.is_request())?;
-    // The connect stage comes before the timeout: a connect timeout is both, and proves more.
-    let connecting = error.is_connect();
-    let class = match chain(error).filter_map(Finding::of).min() {
+    let finding = chain(error).filter_map(Finding::of).min();
+    Some(match finding {
         Some(Finding::Caller) => return None,
         Some(Finding::Certificate) => TransportError::Certificate,
         Some(Finding::Protocol) => TransportError::Protocol,
-        Some(Finding::Proxy(status)) if connecting => TransportError::Proxy { status },
-        _ if connecting && error.is_dns() => TransportError::Dns,
-        _ if connecting && error.is_timeout() => TransportError::ConnectTimeout,
-        Some(Finding::Tls) if connecting => TransportError::Tls,
-        _ if connecting => TransportError::Connect,
+        // Before the timeout: a connect timeout is both, and proves more.
+        _ if error.is_connect() => connecting(error, finding),
         Some(Finding::NotProcessed) => TransportError::NotProcessed,
-        _ if error.is_timeout() => TransportError::Timeout,
+        _ if chain(error).any(timed_out) => TransportError::Timeout,
         _ => TransportError::Closed,
-    };
-    Some(class)
+    })
 }
 
-/// Names what went wrong while the body of an answer was read, or `None` where all of it came and
-/// only what it says is wrong, as under a corrupt `content-encoding`.
+/// Names a failure before there was a connection.
+fn connecting(error: &reqwest::Error, finding: Option<Finding>) -> TransportError {
+    match finding {
+        Some(Finding::Incompatible) => TransportError::Protocol,
+        // Before the rest, so that a rule without timeouts retries none, whatever it was that took
+        // too long.
+        _ if chain(error).any(timed_out) => TransportError::ConnectTimeout,
+        _ if error.is_dns() && chain(error).any(resolver_timed_out) => {
+            TransportError::ConnectTimeout
+        }
+        Some(Finding::Proxy(status)) => TransportError::Proxy { status },
+        _ if error.is_dns() => TransportError::Dns,
+        Some(Finding::Tls) => TransportError::Tls,
+        _ => TransportError::Connect,
+    }
+}
+
+/// Names what went wrong while the body of an answer was read, or `None` if all of it came and only
+/// what it says is wrong, as under a corrupt `content-encoding`.
 pub(crate) fn classify_body(error: &(dyn StdError + 'static)) -> Option<TransportError> {
     if chain(error).any(timed_out) {
         return Some(TransportError::Timeout);
     }
-    let broken_off = chain(error).any(|link| link.is::<hyper::Error>() || ended_early(link));
-    broken_off.then_some(TransportError::Body)
-}
-
-/// Whether a decoder wanted more than came. If the end of the connection is the end of the body,
-/// nothing else tells that a part is missing.
-fn ended_early(link: &(dyn StdError + 'static)) -> bool {
-    link.downcast_ref::<io::Error>().is_some_and(|error| {
-        // The decoder of `deflate` says it in words only.
-        error.kind() == io::ErrorKind::UnexpectedEof || error.to_string() == "unexpected BufError"
-    })
-}
-
-/// Whether reqwest gave up waiting, also where a middleware further in wrapped its error.
-pub(crate) fn is_timeout(error: &reqwest_middleware::Error) -> bool {
-    find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_timeout)
-}
-
-/// The outermost `E` in an error, however deep middlewares further in wrapped it.
-pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> Option<&E> {
-    chain(error).find_map(|link| link.downcast_ref())
-}
-
-/// True if the error names another URL than the one that was asked, query and fragment aside: a
-/// middleware further in made another request, and passes on what became of that.
-pub(crate) fn is_of_another_request(
-    error: &reqwest_middleware::Error,
-    asked: &reqwest::Url,
-) -> bool {
-    use url::Position;
-    let named = find::<reqwest::Error>(error).and_then(reqwest::Error::url);
-    named.is_some_and(|url| url[..Position::AfterPath] != asked[..Position::AfterPath])
+    chain(error).any(broke_off).then_some(TransportError::Body)
 }
 
 /// True if the peer refused the HTTP/2 stream of a request (REFUSED_STREAM), and so did not process
@@ -161,48 +194,25 @@ pub(crate) fn is_refused_stream(error: &(dyn StdError + 'static)) -> bool {
     chain(error).any(|link| of_h2(link) == Some(Finding::NotProcessed))
 }
 
-/// How far a chain is followed. The longest that reqwest makes has fewer than ten links; this
-/// is against one that bites its own tail.
-const DEPTH: usize = 64;
-
-/// An error and all that is behind it.
-fn chain<'a>(
-    error: &'a (dyn StdError + 'static),
-) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
-    iter::successors(Some(error), |link| behind(*link)).take(DEPTH)
-}
-
-/// What is behind an error. The `source()` of these two leads past the error that they hold.
-fn behind<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
-    if let Some(error) = link.downcast_ref::<io::Error>() {
-        return match error.get_ref() {
-            Some(held) => Some(held),
-            None => error.source(),
-        };
-    }
-    match link.downcast_ref::<reqwest_middleware::Error>() {
-        Some(reqwest_middleware::Error::Reqwest(held)) => Some(held),
-        Some(reqwest_middleware::Error::Middleware(held)) => Some(held.as_ref()),
-        None => link.source(),
-    }
-}
-
-/// What one link of a chain gives away. Of several the first in this order counts.
+/// What one link of a chain gives away. If there are several, the first in this order counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Finding {
     /// It is the caller's doing. First, since what failed in a body stream of the caller's can look
     /// like anything, a refused connection included.
     Caller,
-    #[cfg_attr(not(feature = "rustls"), allow(dead_code))] // only rustls tells
     Certificate,
     Protocol,
-    /// The proxy refused, with a status where its words give one away.
+    /// The proxy refused, with a status if its words give one away.
     Proxy(Option<StatusCode>),
     /// The request was not written, or the peer says that it did not look at it.
     NotProcessed,
+    /// TLS does not understand the peer, or the peer does not understand it. In the handshake the
+    /// two have nothing in common; later something on the way spoilt what they said.
+    #[cfg_attr(not(feature = "rustls"), allow(dead_code))] // only the types of rustls tell
+    Incompatible,
     /// It happened below TLS. Before `Tls`, since it has an `io::Error` behind it too.
     Tcp,
-    /// It happened in TLS, or in I/O, which is TLS's where nothing says that it was TCP's.
+    /// It happened in TLS, or in I/O, which is TLS's if nothing says that it was TCP's.
     Tls,
 }
 
@@ -250,7 +260,7 @@ fn of_io(error: &io::Error) -> Option<Finding> {
     }
 }
 
-/// What hyper-util says in words only, since the types of these errors are its own. Words that it
+/// What is said in words only, since the types of these errors are private. Words that hyper-util
 /// may choose one day are those of an ordinary connect error.
 fn of_words(words: &str) -> Option<Finding> {
     match words {
@@ -268,9 +278,53 @@ fn of_words(words: &str) -> Option<Finding> {
         _ if words.starts_with("tcp ") => Some(Finding::Tcp),
         _ if words.starts_with("invalid URL, ") => Some(Finding::Caller),
         _ if words.starts_with("client error (User") => Some(Finding::Caller),
+        _ if is_certificate_alert_of_rustls(words) => Some(Finding::Certificate),
+        _ if is_certificate_error_of_openssl(words) => Some(Finding::Certificate),
         _ => None,
     }
 }
+
+/// What OpenSSL says of a certificate: of the peer's, and in alerts of the peer about ours. Before
+/// its version 3.2 the words of an alert begin with "sslv3" or "tlsv1", since then some begin with
+/// "ssl/tls".
+fn is_certificate_error_of_openssl(words: &str) -> bool {
+    const REASONS: [&str; 12] = [
+        ":certificate verify failed",
+        " alert no certificate",
+        " alert bad certificate",
+        " alert unsupported certificate",
+        " alert certificate revoked",
+        " alert certificate expired",
+        " alert certificate unknown",
+        " alert unknown ca",
+        " alert access denied",
+        " alert certificate required",
+        " bad certificate status response",
+        " bad certificate hash value",
+    ];
+    words.starts_with("error:")
+        && words.contains(":SSL routines:")
+        && REASONS.iter().any(|reason| words.contains(reason))
+}
+
+#[cfg(feature = "rustls")]
+const CERTIFICATE_ALERTS: [rustls::AlertDescription; 12] = {
+    use rustls::AlertDescription as Alert;
+    [
+        Alert::NoCertificate,
+        Alert::BadCertificate,
+        Alert::UnsupportedCertificate,
+        Alert::CertificateRevoked,
+        Alert::CertificateExpired,
+        Alert::CertificateUnknown,
+        Alert::UnknownCA,
+        Alert::AccessDenied,
+        Alert::CertificateUnobtainable,
+        Alert::BadCertificateStatusResponse,
+        Alert::BadCertificateHashValue,
+        Alert::CertificateRequired,
+    ]
+};
 
 #[cfg(feature = "rustls")]
 fn of_rustls(link: &(dyn StdError + 'static)) -> Option<Finding> {
@@ -279,20 +333,14 @@ fn of_rustls(link: &(dyn StdError + 'static)) -> Option<Finding> {
 
     Some(match link.downcast_ref()? {
         Error::InvalidCertificate(_) | Error::NoCertificatesPresented => Finding::Certificate,
+        Error::AlertReceived(alert) if CERTIFICATE_ALERTS.contains(alert) => Finding::Certificate,
+        // These say nothing of what the peer supports.
         Error::AlertReceived(
-            Alert::NoCertificate
-            | Alert::BadCertificate
-            | Alert::UnsupportedCertificate
-            | Alert::CertificateRevoked
-            | Alert::CertificateExpired
-            | Alert::CertificateUnknown
-            | Alert::UnknownCA
-            | Alert::AccessDenied
-            | Alert::CertificateUnobtainable
-            | Alert::BadCertificateStatusResponse
-            | Alert::BadCertificateHashValue
-            | Alert::CertificateRequired,
-        ) => Finding::Certificate,
+            Alert::InternalError
+            | Alert::UserCanceled
+            | Alert::BadRecordMac
+            | Alert::DecryptionFailed,
+        ) => Finding::Tls,
         Error::AlertReceived(_)
         | Error::InvalidMessage(_)
         | Error::InappropriateMessage { .. }
@@ -300,7 +348,7 @@ fn of_rustls(link: &(dyn StdError + 'static)) -> Option<Finding> {
         | Error::PeerIncompatible(_)
         | Error::PeerMisbehaved(_)
         | Error::PeerSentOversizedRecord
-        | Error::NoApplicationProtocol => Finding::Protocol,
+        | Error::NoApplicationProtocol => Finding::Incompatible,
         _ => Finding::Tls,
     })
 }
@@ -310,14 +358,33 @@ fn of_rustls(_: &(dyn StdError + 'static)) -> Option<Finding> {
     None
 }
 
+/// Over HTTP/2 nothing is left of an alert but the words that rustls has for it.
+#[cfg(feature = "rustls")]
+fn is_certificate_alert_of_rustls(words: &str) -> bool {
+    static WORDS: LazyLock<[String; 12]> = LazyLock::new(|| {
+        CERTIFICATE_ALERTS.map(|alert| rustls::Error::AlertReceived(alert).to_string())
+    });
+    WORDS.iter().any(|alert| alert == words)
+}
+
+#[cfg(not(feature = "rustls"))]
+fn is_certificate_alert_of_rustls(_: &str) -> bool {
+    false
+}
+
 #[cfg(feature = "http2")]
 fn of_h2(link: &(dyn StdError + 'static)) -> Option<Finding> {
     let error: &h2::Error = link.downcast_ref()?;
     if error.is_remote() {
-        // Not for a GOAWAY, which may cover the request: hyper 1.12 sends the stream and then asks
-        // whether the connection is sound, and hands a GOAWAY that came in between to the request.
-        let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
-        (error.is_reset() && refused).then_some(Finding::NotProcessed)
+        match error.reason() {
+            // It will not speak HTTP/2 about this, however often it is asked.
+            Some(h2::Reason::HTTP_1_1_REQUIRED) => Some(Finding::Protocol),
+            // Not for a GOAWAY, which may cover the request: hyper 1.12 sends the stream and then
+            // asks whether the connection is sound, and hands a GOAWAY that came in between to the
+            // request.
+            Some(h2::Reason::REFUSED_STREAM) if error.is_reset() => Some(Finding::NotProcessed),
+            _ => None,
+        }
     } else if error.is_library() {
         Some(Finding::Protocol)
     } else if error.is_reset() {
@@ -338,9 +405,28 @@ fn timed_out(link: &(dyn StdError + 'static)) -> bool {
         error.is_timeout()
     } else if let Some(error) = link.downcast_ref::<hyper::Error>() {
         error.is_timeout()
+    } else if let Some(error) = link.downcast_ref::<io::Error>() {
+        error.kind() == io::ErrorKind::TimedOut
     } else {
-        link.downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        // Of a resolver or a connector that bounds its time with tokio.
+        link.is::<tokio::time::error::Elapsed>()
+    }
+}
+
+/// What hickory says, the resolver that reqwest's feature `hickory-dns` brings.
+fn resolver_timed_out(link: &(dyn StdError + 'static)) -> bool {
+    link.to_string() == "request timed out"
+}
+
+/// Whether a body ended before it was whole: the connection broke off, or a decoder came to the end
+/// of what the server sent and wanted more. The second is all that is seen if the end of the
+/// connection is the end of the body.
+fn broke_off(link: &(dyn StdError + 'static)) -> bool {
+    if let Some(error) = link.downcast_ref::<io::Error>() {
+        // So say the decoders of gzip, brotli and zstd; the words are those of the one of deflate.
+        error.kind() == io::ErrorKind::UnexpectedEof || error.to_string() == "unexpected BufError"
+    } else {
+        link.is::<hyper::Error>()
     }
 }
 
@@ -359,6 +445,10 @@ mod tests {
     }
 
     async fn read(answer: &[u8], then_close: bool) -> reqwest::Error {
+        ask(answer, then_close).await.unwrap_err()
+    }
+
+    async fn ask(answer: &[u8], then_close: bool) -> reqwest::Result<bytes::Bytes> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -373,23 +463,43 @@ mod tests {
         });
         let client = reqwest::Client::builder()
             .no_proxy()
-            .timeout(Duration::from_millis(200));
-        match client.build().unwrap().get(url).send().await {
-            Ok(answer) => answer.bytes().await.unwrap_err(),
-            Err(error) => error,
-        }
+            .timeout(Duration::from_millis(if then_close { 30_000 } else { 200 }));
+        let answer = client.build().unwrap().get(url).send().await?;
+        answer.bytes().await
     }
 
-    fn gzip(text: &[u8]) -> Vec<u8> {
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(text).unwrap();
-        encoder.finish().unwrap()
+    /// A text in each coding that reqwest decodes.
+    fn coded() -> [(&'static str, Vec<u8>); 4] {
+        let text = [b'x'; 10_000];
+        let level = flate2::Compression::none();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), level);
+        gzip.write_all(&text).unwrap();
+        let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), level);
+        zlib.write_all(&text).unwrap();
+        [
+            ("gzip", gzip.finish().unwrap()),
+            ("deflate", zlib.finish().unwrap()),
+            ("br", brotli(&text)),
+            ("zstd", zstd(&text)),
+        ]
     }
 
-    fn gzip_answer(body: &[u8], length: usize) -> Vec<u8> {
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: {length}\r\n\r\n"
-        );
+    /// One uncompressed meta-block and the empty last one (RFC 7932, 9.2).
+    fn brotli(text: &[u8]) -> Vec<u8> {
+        let head = ((text.len() - 1) << 4) | (1 << 20);
+        [&head.to_le_bytes()[..3], text, &[3]].concat()
+    }
+
+    /// One frame of one raw block (RFC 8878, 3.1.1).
+    fn zstd(text: &[u8]) -> Vec<u8> {
+        let size = u16::try_from(text.len() - 256).unwrap().to_le_bytes();
+        let block = (text.len() << 3) | 1;
+        let magic = [0x28, 0xb5, 0x2f, 0xfd, 0x60];
+        [&magic, &size[..], &block.to_le_bytes()[..3], text].concat()
+    }
+
+    fn answer(coding: &str, header: &str, body: &[u8]) -> Vec<u8> {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\n{header}\r\n");
         [head.as_bytes(), body].concat()
     }
 
@@ -418,43 +528,99 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_compressed_body_that_breaks_off_is_broken_off() {
-        let whole = gzip(&[b'x'; 10_000]);
-        let answer = gzip_answer(&whole[..whole.len() / 2], whole.len());
-        assert_eq!(body(&answer, true).await, Some(TransportError::Body));
+    async fn a_compressed_body_shorter_than_its_length_is_broken_off() {
+        for (coding, whole) in coded() {
+            let length = format!("content-length: {}\r\n", whole.len());
+            let answer = answer(coding, &length, &whole[..whole.len() / 2]);
+            assert_eq!(
+                body(&answer, true).await,
+                Some(TransportError::Body),
+                "{coding}"
+            );
+        }
     }
 
     #[tokio::test]
-    async fn a_compressed_body_that_came_whole_and_reads_as_nonsense_is_no_transport_failure() {
-        let answer = gzip_answer(b"no gzip", 7);
-        assert_eq!(body(&answer, true).await, None);
+    async fn a_compressed_body_that_the_end_of_the_connection_cuts_off_is_broken_off() {
+        for (coding, whole) in coded() {
+            for length in [1, whole.len() / 2, whole.len() - 1] {
+                let answer = answer(coding, "", &whole[..length]);
+                assert_eq!(
+                    body(&answer, true).await,
+                    Some(TransportError::Body),
+                    "{coding}, {length} bytes"
+                );
+            }
+        }
     }
 
     #[tokio::test]
-    async fn a_timeout_is_found_however_deep_it_is_wrapped() {
-        let timed_out = reqwest_middleware::Error::from(read(b"", false).await);
-        assert!(is_timeout(&timed_out));
-        assert!(is_timeout(&reqwest_middleware::Error::middleware(
-            timed_out
-        )));
+    async fn a_compressed_body_that_the_end_of_the_connection_ends_is_whole() {
+        for (coding, whole) in coded() {
+            let answer = answer(coding, "", &whole);
+            assert_eq!(
+                ask(&answer, true).await.unwrap()[..],
+                [b'x'; 10_000],
+                "{coding}"
+            );
+        }
     }
 
     #[tokio::test]
-    async fn what_is_no_timeout_is_none_however_deep_it_is_wrapped() {
-        let closed = reqwest_middleware::Error::from(read(b"", true).await);
-        assert!(!is_timeout(&closed));
-        assert!(!is_timeout(&reqwest_middleware::Error::middleware(closed)));
+    async fn a_compressed_body_that_reads_as_nonsense_is_no_transport_failure() {
+        for (coding, _) in coded() {
+            for header in ["", "content-length: 22\r\n"] {
+                let answer = answer(coding, header, b"this was never encoded");
+                assert_eq!(body(&answer, true).await, None, "{coding}, {header}");
+            }
+        }
+    }
+
+    /// What OpenSSL 3.0 says (`openssl errstr`, with what the crate `openssl` puts around it).
+    fn openssl(reason: &str) -> String {
+        format!("error:0A000086:SSL routines:ssl3_read_bytes:{reason}:ssl/record/x.c:1605:")
     }
 
     #[test]
-    fn an_error_is_found_by_its_type() {
-        let timed_out = io::Error::from(io::ErrorKind::TimedOut);
-        let error = reqwest_middleware::Error::middleware(io::Error::other(timed_out));
-        assert_eq!(
-            find::<io::Error>(&error).map(io::Error::kind),
-            Some(io::ErrorKind::Other)
-        );
-        assert!(find::<reqwest::Error>(&error).is_none());
-        assert!(!is_timeout(&error));
+    fn what_openssl_says_of_certificates_is_about_certificates() {
+        for reason in [
+            "certificate verify failed",
+            "sslv3 alert no certificate",
+            "sslv3 alert bad certificate",
+            "ssl/tls alert bad certificate",
+            "sslv3 alert unsupported certificate",
+            "sslv3 alert certificate revoked",
+            "sslv3 alert certificate expired",
+            "ssl/tls alert certificate expired",
+            "sslv3 alert certificate unknown",
+            "tlsv1 alert unknown ca",
+            "tlsv1 alert access denied",
+            "tlsv1 bad certificate status response",
+            "tlsv1 bad certificate hash value",
+            "tlsv13 alert certificate required",
+        ] {
+            let words = openssl(reason);
+            assert!(of_words(&words) == Some(Finding::Certificate), "{words}");
+            let words = format!("{words} (unable to get local issuer certificate)");
+            assert!(of_words(&words) == Some(Finding::Certificate), "{words}");
+        }
+    }
+
+    #[test]
+    fn what_openssl_says_of_other_things_is_not() {
+        for reason in [
+            "wrong version number",
+            "sslv3 alert bad record mac",
+            "sslv3 alert handshake failure",
+            "tlsv1 alert internal error",
+            "tlsv1 alert decrypt error",
+            "decryption failed or bad record mac",
+            "unexpected eof while reading",
+        ] {
+            let words = openssl(reason);
+            assert!(of_words(&words).is_none(), "{words}");
+        }
+        assert!(of_words("certificate verify failed").is_none());
+        assert!(of_words("connection error received: (b\"error:SSL routines\")").is_none());
     }
 }

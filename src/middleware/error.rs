@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
 
-use super::classify;
+use super::error_chain;
 use super::request::BoxError;
 
 /// An error that the middleware itself made: every other error comes back as it came in.
@@ -160,11 +160,11 @@ pub trait ErrorExt: sealed::Sealed {
 impl ErrorExt for reqwest_middleware::Error {
     fn timed_out(&self) -> bool {
         let ours = self.retry_error().is_some_and(RetryError::is_timeout);
-        ours || classify::is_timeout(self)
+        ours || error_chain::is_timeout(self)
     }
 
     fn retry_error(&self) -> Option<&RetryError> {
-        classify::find(self)
+        error_chain::find(self)
     }
 }
 

@@ -6,6 +6,7 @@
 mod classify;
 mod clock;
 mod error;
+mod error_chain;
 mod observer;
 mod origins;
 mod overrides;

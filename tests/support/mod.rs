@@ -10,6 +10,7 @@ pub mod h2;
 pub mod hang;
 pub mod log;
 pub mod model;
+pub mod noise;
 pub mod proxy;
 pub mod raw;
 pub mod refused;

@@ -14,4 +14,3 @@ pub use self::budget::RetryBudget;
 pub use self::pause::PauseTerms;
 pub use self::terms::{BudgetTerms, InvalidBudget};
 
-pub(crate) use self::origin::Origin;

@@ -7,9 +7,10 @@ use reqwest_middleware::{Error, Next, Result};
 use tokio::time::Instant;
 
 use super::call::Call;
-use crate::middleware::classify::{classify, is_of_another_request};
+use crate::middleware::classify::classify;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
+use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::policy::BodyJudge;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::{self, Judged, Judgement};

@@ -92,6 +92,19 @@ pub async fn stream_reset_for_calm(method: Method) -> Failed {
     at(Act::Reset(Reason::ENHANCE_YOUR_CALM), client(), method).await
 }
 
+pub async fn stream_reset_for_http_1_1(method: Method) -> Failed {
+    at(Act::Reset(Reason::HTTP_1_1_REQUIRED), client(), method).await
+}
+
+pub async fn goaway_for_http_1_1(method: Method) -> Failed {
+    let then = Box::new(Act::Silence);
+    refused(
+        Act::GoAway(Last::Below, Reason::HTTP_1_1_REQUIRED, then),
+        method,
+    )
+    .await
+}
+
 pub async fn http2_connection_closed(method: Method) -> Failed {
     at(Act::End(End::Close), client(), method).await
 }

@@ -1,5 +1,6 @@
 //! Every fault in the table of `classify`, made by a real server, with a GET and with a POST.
 
+mod another_request;
 mod caller;
 mod connect;
 mod http1;
@@ -8,6 +9,7 @@ mod proxy;
 mod races;
 mod timeout;
 mod tls;
+mod tls_noise;
 mod twins;
 mod wrapped;
 
@@ -52,23 +54,19 @@ impl Row {
         }
     }
 
-    /// The cells of the row, but for what reqwest reports.
-    fn cells(&self) -> [String; 4] {
-        let mut class = name(self.class);
-        if let Some((feature, less)) = self.without {
-            class += &format!("; {} without `{feature}`", name(less));
-        }
-        let unsent = match self.class {
-            None | Some(Certificate | Protocol) => "–",
-            class if unsent(class) => "yes",
-            _ => "no",
-        };
+    /// The cells of its row in the table of classes.
+    fn cells(&self) -> [String; 3] {
         [
             self.fault.to_owned(),
-            class,
-            unsent.to_owned(),
+            name(self.class),
             decided_by(self.class).to_owned(),
         ]
+    }
+
+    /// The cells of its row in the table of features, if it has one.
+    fn cells_without(&self) -> Option<[String; 3]> {
+        let (feature, class) = self.without?;
+        Some([self.fault.to_owned(), format!("`{feature}`"), name(class)])
     }
 }
 
@@ -188,13 +186,18 @@ faults! {
         proxy_not_resolved 3;
         name_not_resolved_for_a_socks_proxy 3;
     }
-    "connect timeout, also in the TLS handshake or at a proxy": Some(ConnectTimeout) => timeout {
+    "no connection in time": Some(ConnectTimeout) => timeout {
         connecting_takes_too_long 2;
         tls_handshake_takes_too_long 2;
         proxy_takes_too_long 2;
         socks_proxy_takes_too_long 2;
+        resolver_says_nothing 2;
+        resolver_times_out 2;
+        resolver_is_timed_out_by_tokio 2;
+        resolver_hickory_times_out 2;
+        resolver_times_out_for_a_proxy 2;
     }
-    "total or read timeout before the head, wherever it struck": Some(Timeout) => timeout {
+    "no head in time": Some(Timeout) => timeout {
         total_timeout_while_connecting 2;
         total_timeout_in_the_tls_handshake 2;
         total_timeout_before_the_head 2;
@@ -226,7 +229,7 @@ faults! {
         upload_closed 10;
         upload_reset 10;
     }
-    "no HTTP where a head should be, or a head without end": Some(Protocol) => http1 {
+    "no HTTP, or a head without end": Some(Protocol) => http1 {
         garbage_instead_of_a_head 5;
         head_without_end 2;
     }
@@ -241,27 +244,41 @@ faults! {
         client_certificate_demanded 5;
         client_certificate_refused 5;
     }
-    "client certificate demanded or refused after the handshake (TLS 1.3)":
+    "the same after the handshake (TLS 1.3)":
     Some(Certificate), without "rustls": Some(Closed) => tls {
         client_certificate_demanded_after_the_handshake 10;
         client_certificate_refused_after_the_handshake 10;
+        client_certificate_demanded_over_http2 30;
+        client_certificate_refused_over_http2 30;
     }
-    "no TLS where it was asked for, or none in common":
+    "no TLS, or none in common":
     Some(Protocol), without "rustls": Some(Tls) => tls {
         alert_in_the_tls_handshake 5;
         plain_http_where_tls_was_asked_for 5;
         no_tls_version_in_common 5;
     }
-    "TLS broken after the handshake": Some(Protocol), without "rustls": Some(Closed) => tls {
-        alert_after_the_tls_handshake 5;
-        garbage_after_the_tls_handshake 5;
-    }
-    "closed or reset in the TLS handshake": Some(Tls) => tls {
+    "TLS handshake broken off": Some(Tls) => tls {
         closed_in_the_tls_handshake 10;
         reset_in_the_tls_handshake 10;
         closed_in_the_tls_handshake_behind_a_proxy 5;
         reset_in_the_tls_handshake_behind_a_proxy 5;
         closed_in_the_tls_handshake_behind_a_socks_proxy 5;
+        internal_error_in_the_tls_handshake 5;
+        user_canceled_in_the_tls_handshake 5;
+        bad_record_mac_in_the_tls_handshake 5;
+    }
+    "TLS broken after the handshake": Some(Closed) => tls_noise {
+        bit_flipped_on_the_way_to_the_server 10;
+        bit_flipped_on_the_way_to_the_server_under_tls12 10;
+        bit_flipped_on_the_way_back 10;
+        bit_flipped_on_the_way_back_under_tls12 10;
+        bit_flipped_on_the_way_back_over_http2 10;
+        plain_text_on_the_way_to_the_server 10;
+        plain_text_on_the_way_to_the_server_under_tls12 10;
+        plain_text_on_the_way_back 10;
+        plain_text_on_the_way_back_under_tls12 10;
+        plain_text_on_the_way_back_over_http2 10;
+        bad_record_mac_after_the_tls_handshake 10;
     }
     "proxy demands credentials": Some(Proxy { status: Some(CREDENTIALS) }) => proxy {
         proxy_demands_credentials 3;
@@ -283,7 +300,7 @@ faults! {
         stream_refused 5;
         stream_refused_unread 5;
     }
-    "HTTP/2 GOAWAY, whether it covers the request or leaves it out": Some(Closed) => http2 {
+    "HTTP/2 GOAWAY": Some(Closed) => http2 {
         goaway_that_leaves_the_request_out 10;
         goaway_with_an_error_that_leaves_the_request_out 10;
         goaway_that_leaves_the_request_out_unread 10;
@@ -291,37 +308,42 @@ faults! {
         goaway_with_an_error_that_covers_the_request 30;
         goaway_that_covers_everything 30;
     }
-    "HTTP/2 stream reset for another reason": Some(Closed) => http2 {
+    "HTTP/2 stream reset": Some(Closed) => http2 {
         stream_reset_with_an_error 5;
         stream_reset_as_canceled 5;
         stream_reset_for_calm 5;
+    }
+    "HTTP/2 refused: HTTP_1_1_REQUIRED":
+    Some(Protocol), without "http2": Some(Closed) => http2 {
+        stream_reset_for_http_1_1 5;
+        goaway_for_http_1_1 5;
     }
     "HTTP/2 connection closed or reset": Some(Closed) => http2 {
         http2_connection_closed 30;
         http2_connection_reset 30;
     }
-    "HTTP/2 connection gone before there was a stream for the request": Some(Closed) => http2 {
+    "HTTP/2 connection gone before a stream": Some(Closed) => http2 {
         connection_closed_while_the_request_waits_for_a_stream 5;
         connection_reset_while_the_request_waits_for_a_stream 5;
     }
-    "HTTP/2 ping not answered in time": Some(Timeout) => http2 {
+    "HTTP/2 ping not answered": Some(Timeout) => http2 {
         pings_unanswered 2;
     }
     "no HTTP/2 where it was spoken": Some(Protocol), without "http2": Some(Closed) => http2 {
         frame_that_is_not_valid 5;
         http2_spoken_to_an_http_1_1_server 10;
     }
-    "body stream of the request failed": None => caller {
+    "request's body stream failed": None => caller {
         body_stream_failed 5;
         body_stream_failed_to_connect 5;
         body_stream_ended_early 5;
         body_stream_panicked 5;
     }
-    "body stream of the request failed over HTTP/2":
+    "the same over HTTP/2":
     None, without "http2": Some(Closed) => caller {
         body_stream_failed_over_http2 5;
     }
-    "URL or version that this client cannot ask for": None => caller {
+    "URL or version not to be had": None => caller {
         url_that_is_none 2;
         url_of_another_scheme 2;
         https_from_a_client_without_tls 2;
@@ -331,7 +353,7 @@ faults! {
         redirect_loop 2;
         redirect_to_another_scheme 2;
     }
-    "after the head: a refused status, a body that broke off or reads as nonsense": None => caller {
+    "failure after the head": None => caller {
         status_turned_into_an_error 2;
         body_of_the_answer_cut_off 5;
         body_of_the_answer_timed_out 2;
@@ -340,19 +362,29 @@ faults! {
 }
 
 #[test]
-fn the_documentation_shows_this_table() {
-    let documented: Vec<[String; 4]> = include_str!("../../../src/middleware/classify.rs")
+fn the_documentation_shows_these_tables() {
+    let documented: Vec<[String; 3]> = include_str!("../../../src/middleware/classify.rs")
         .lines()
         .filter_map(|line| line.strip_prefix("/// | ")?.strip_suffix(" |"))
-        .skip(2)
         .map(|line| {
             let cells: Vec<&str> = line.split(" | ").collect();
-            let [fault, _, class, unsent, decided_by] = cells[..] else {
+            let [fault, second, third] = cells[..] else {
                 panic!("{line}")
             };
-            [fault, class, unsent, decided_by].map(str::to_owned)
+            [fault, second, third].map(str::to_owned)
         })
         .collect();
-    let tested: Vec<[String; 4]> = TABLE.iter().map(Row::cells).collect();
-    assert_eq!(documented, tested);
+    let head = |second: &str, third: &str| {
+        [
+            ["fault", second, third].map(str::to_owned),
+            ["---"; 3].map(str::to_owned),
+        ]
+    };
+    let classes = head("class", "decided by")
+        .into_iter()
+        .chain(TABLE.iter().map(Row::cells));
+    let without = head("feature", "class without it")
+        .into_iter()
+        .chain(TABLE.iter().filter_map(Row::cells_without));
+    assert_eq!(documented, classes.chain(without).collect::<Vec<_>>());
 }

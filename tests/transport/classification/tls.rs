@@ -1,19 +1,13 @@
 //! Faults of TLS.
 
-use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 
 use reqwest::{ClientBuilder, Method};
 use rustls::version::{TLS12, TLS13};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
 
 use super::{Failed, TARGET, lost, send, via};
 use crate::support::h1::H1;
+use crate::support::h2::{Act as StreamAct, H2};
 use crate::support::proxy;
 use crate::support::raw::Raw;
 use crate::support::script::{Act, End};
@@ -90,10 +84,17 @@ pub async fn client_certificate_refused_after_the_handshake(method: Method) -> F
     .await
 }
 
+pub async fn client_certificate_demanded_over_http2(method: Method) -> Failed {
+    over_http2(trusting(), method).await
+}
+
+pub async fn client_certificate_refused_over_http2(method: Method) -> Failed {
+    over_http2(trusting().identity(identity(false)), method).await
+}
+
 /// 40 is `handshake_failure`.
 pub async fn alert_in_the_tls_handshake(method: Method) -> Failed {
-    let server = Raw::answering(alert(40), End::Stall).await;
-    lost(trusting(), method, server.url("https", "/")).await
+    alerted(40, method).await
 }
 
 pub async fn plain_http_where_tls_was_asked_for(method: Method) -> Failed {
@@ -108,46 +109,19 @@ pub async fn no_tls_version_in_common(method: Method) -> Failed {
     at(Tls::new(Cert::Good).only(&TLS12), client, method).await
 }
 
-/// The server cannot make sense of the request's first record and says so.
-pub async fn alert_after_the_tls_handshake(method: Method) -> Failed {
-    let acceptor = Tls::new(Cert::Good).acceptor();
-    let server = Raw::start(move |socket, _, _| {
-        let acceptor = acceptor.clone();
-        async move {
-            let garbled = Arc::new(AtomicBool::new(false));
-            let mut stream = acceptor
-                .accept(Noisy {
-                    socket,
-                    garbled: garbled.clone(),
-                })
-                .await?;
-            garbled.store(true, Ordering::Relaxed);
-            let refused = stream.read_u8().await.unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-            let (noisy, _) = stream.get_mut();
-            while noisy.socket.read(&mut [0; 1024]).await? > 0 {}
-            Ok(())
-        }
-    })
-    .await;
-    lost(trusting(), method, server.url("https", "/")).await
+/// 80 is `internal_error`.
+pub async fn internal_error_in_the_tls_handshake(method: Method) -> Failed {
+    alerted(80, method).await
 }
 
-pub async fn garbage_after_the_tls_handshake(method: Method) -> Failed {
-    let acceptor = Tls::new(Cert::Good).acceptor();
-    let server = Raw::start(move |socket, _, _| {
-        let acceptor = acceptor.clone();
-        async move {
-            let mut stream = acceptor.accept(socket).await?;
-            stream.read_u8().await?;
-            let (socket, _) = stream.get_mut();
-            socket.write_all(b"this is no record at all").await?;
-            while socket.read(&mut [0; 1024]).await? > 0 {}
-            Ok(())
-        }
-    })
-    .await;
-    lost(trusting(), method, server.url("https", "/")).await
+/// 90 is `user_canceled`.
+pub async fn user_canceled_in_the_tls_handshake(method: Method) -> Failed {
+    alerted(90, method).await
+}
+
+/// 20 is `bad_record_mac`.
+pub async fn bad_record_mac_in_the_tls_handshake(method: Method) -> Failed {
+    alerted(20, method).await
 }
 
 pub async fn closed_in_the_tls_handshake(method: Method) -> Failed {
@@ -177,8 +151,23 @@ pub async fn closed_in_the_tls_handshake_behind_a_socks_proxy(method: Method) ->
     lost(via(proxy.url("socks5h", "")), method, TARGET).await
 }
 
+async fn alerted(description: u8, method: Method) -> Failed {
+    let server = Raw::answering(alert(description), End::Stall).await;
+    lost(trusting(), method, server.url("https", "/")).await
+}
+
 async fn at(tls: Tls, client: ClientBuilder, method: Method) -> Failed {
     let server = H1::start_tls(tls.acceptor(), Act::ok("never")).await;
+    let error = send(client, method, server.url("/")).await.unwrap_err();
+    Failed::new(error, server.count())
+}
+
+async fn over_http2(client: ClientBuilder, method: Method) -> Failed {
+    let tls = Tls::new(Cert::Good)
+        .only(&TLS13)
+        .alpn("h2")
+        .demand_client_certificate();
+    let server = H2::start_tls(tls.acceptor(), StreamAct::ok("never")).await;
     let error = send(client, method, server.url("/")).await.unwrap_err();
     Failed::new(error, server.count())
 }
@@ -186,47 +175,4 @@ async fn at(tls: Tls, client: ClientBuilder, method: Method) -> Failed {
 async fn tunnel(to: SocketAddr, method: Method) -> Failed {
     let proxy = proxy::connect(proxy::Act::TunnelTo(to)).await;
     lost(via(proxy.url("http", "")), method, TARGET).await
-}
-
-/// A line that garbles what comes in from some moment on.
-struct Noisy {
-    socket: TcpStream,
-    garbled: Arc<AtomicBool>,
-}
-
-impl AsyncRead for Noisy {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, buf);
-        if self.garbled.load(Ordering::Relaxed) {
-            // The first five bytes are the record's own head.
-            buf.filled_mut()[before..]
-                .iter_mut()
-                .skip(5)
-                .for_each(|byte| *byte ^= 0xff);
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Noisy {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_shutdown(cx)
-    }
 }

@@ -66,6 +66,21 @@ async fn a_client_certificate_that_is_accepted() {
 }
 
 #[tokio::test]
+async fn a_client_certificate_that_is_accepted_over_http2() {
+    let tls = Tls::new(Cert::Good)
+        .only(&TLS13)
+        .alpn("h2")
+        .demand_client_certificate();
+    let server = H2::start_tls(tls.acceptor(), StreamAct::ok("well")).await;
+    arrives(
+        || trusting().identity(identity(true)),
+        &server.url("/"),
+        &server,
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn an_answer_over_http2() {
     let server = H2::start(StreamAct::ok("well")).await;
     arrives(

@@ -1,0 +1,169 @@
+//! Walking an error and all that is behind it.
+
+use std::error::Error as StdError;
+use std::io;
+use std::iter;
+
+use reqwest::Url;
+
+/// How many links of a chain are followed. The longest chain that reqwest makes has fewer than ten.
+/// The limit is against an error that is its own source.
+const DEPTH: usize = 64;
+
+/// An error and all that is behind it, the outermost first.
+pub(crate) fn chain<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    iter::successors(Some(error), |link| behind(*link)).take(DEPTH)
+}
+
+/// The outermost `E` in an error, however deep other middlewares have wrapped it.
+pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> Option<&E> {
+    chain(error).find_map(|link| link.downcast_ref())
+}
+
+/// Whether reqwest gave up waiting, even if another middleware has wrapped its error.
+pub(crate) fn is_timeout(error: &reqwest_middleware::Error) -> bool {
+    find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_timeout)
+}
+
+/// Whether the error is that of another request than the one to `asked`: it has a URL, and that is
+/// another one. A middleware that sends requests of its own may hand such an error on, and then it
+/// says nothing about what became of this request.
+///
+/// Query and fragment may differ, since middlewares that sign a request change the query. So may
+/// user and password, which reqwest moves into a header. reqwest reports the first URL of a request
+/// even after it followed redirects, so a redirect makes no difference. An error without a URL says
+/// nothing.
+pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &Url) -> bool {
+    find::<reqwest::Error>(error)
+        .and_then(reqwest::Error::url)
+        .is_some_and(|url| !same_resource(url, asked))
+}
+
+fn same_resource(one: &Url, other: &Url) -> bool {
+    one.scheme() == other.scheme()
+        && one.host() == other.host()
+        && one.port_or_known_default() == other.port_or_known_default()
+        && one.path() == other.path()
+}
+
+/// What is behind an error. The `source()` of these two leads past the error that they hold.
+fn behind<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    if let Some(error) = link.downcast_ref::<io::Error>() {
+        return match error.get_ref() {
+            Some(held) => Some(held),
+            None => error.source(),
+        };
+    }
+    match link.downcast_ref::<reqwest_middleware::Error>() {
+        Some(reqwest_middleware::Error::Reqwest(held)) => Some(held),
+        Some(reqwest_middleware::Error::Middleware(held)) => Some(held.as_ref()),
+        None => link.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use reqwest_middleware::Error;
+
+    use super::*;
+
+    /// The error of a request to a server that closes at once, or never says a word.
+    async fn failed(closes: bool) -> reqwest::Error {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 4096]).unwrap();
+            if !closes {
+                let _ = client.read(&mut [0]);
+            }
+        });
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_millis(if closes { 30_000 } else { 200 }));
+        client.build().unwrap().get(url).send().await.unwrap_err()
+    }
+
+    /// The error of a request that was never sent: its URL is put in afterwards.
+    fn with_url(url: &str) -> reqwest::Error {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let never_sent = client.get("not a URL").build().unwrap_err();
+        never_sent.without_url().with_url(url.parse().unwrap())
+    }
+
+    #[track_caller]
+    fn compared(url: &str, asked: &str, another: bool) {
+        let (error, asked) = (with_url(url), asked.parse().unwrap());
+        let error = Error::from(error);
+        assert_eq!(is_of_another_request(&error, &asked), another, "{url}");
+        let wrapped = Error::middleware(Error::middleware(error));
+        assert_eq!(is_of_another_request(&wrapped, &asked), another, "{url}");
+    }
+
+    #[tokio::test]
+    async fn a_timeout_is_found_however_deep_it_is_wrapped() {
+        let timed_out = Error::from(failed(false).await);
+        assert!(is_timeout(&timed_out));
+        assert!(is_timeout(&Error::middleware(timed_out)));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_timeout_is_none_however_deep_it_is_wrapped() {
+        let closed = Error::from(failed(true).await);
+        assert!(!is_timeout(&closed));
+        assert!(!is_timeout(&Error::middleware(closed)));
+    }
+
+    #[test]
+    fn an_error_is_found_by_its_type() {
+        let timed_out = io::Error::from(io::ErrorKind::TimedOut);
+        let error = Error::middleware(io::Error::other(timed_out));
+        assert_eq!(
+            find::<io::Error>(&error).map(io::Error::kind),
+            Some(io::ErrorKind::Other)
+        );
+        assert!(find::<reqwest::Error>(&error).is_none());
+        assert!(!is_timeout(&error));
+    }
+
+    #[test]
+    fn an_error_with_another_host_port_scheme_or_path_is_another_requests() {
+        let asked = "https://api.test/orders";
+        compared("https://audit.test/orders", asked, true);
+        compared("https://api.test:8443/orders", asked, true);
+        compared("http://api.test/orders", asked, true);
+        compared("https://api.test/orders/", asked, true);
+        compared("https://api.test/", asked, true);
+    }
+
+    #[test]
+    fn an_error_with_the_url_that_was_asked_is_this_requests() {
+        let asked = "https://api.test/orders";
+        compared("https://api.test/orders", asked, false);
+        compared("https://API.test:443/orders", asked, false);
+        compared("https://api.test/orders?signature=1", asked, false);
+        compared("https://api.test/orders#part", asked, false);
+        compared(
+            "https://api.test/orders",
+            "https://u:p@api.test/orders?a=b#c",
+            false,
+        );
+    }
+
+    #[test]
+    fn an_error_without_a_url_says_nothing() {
+        let asked = "https://api.test/orders".parse().unwrap();
+        let without = with_url("https://audit.test/").without_url();
+        assert!(!is_of_another_request(&without.into(), &asked));
+        let own = Error::middleware(io::Error::other("no reqwest error"));
+        assert!(!is_of_another_request(&own, &asked));
+    }
+}
