@@ -1,4 +1,4 @@
-//! Retries for [`reqwest`], decided by a rule that is data.
+//! Retries for `reqwest`, decided by a rule that is data.
 //!
 //! **The promise: a request that may have been processed is never sent twice, unless the rule or
 //! the caller says that its method may be repeated.**
@@ -6,7 +6,7 @@
 //! A [`RetryRule`] says which responses and transport failures may be retried, for which methods,
 //! how long to wait and when to give up. [`RetryRule::decide`] is pure: it turns one failed attempt
 //! into [`Decision::Wait`] or [`Decision::Stop`] with a reason. The [`RetryMiddleware`] is the loop
-//! around it, for [`reqwest_middleware`]: what comes back is the last response or the last error,
+//! around it, for `reqwest_middleware`: what comes back is the last response or the last error,
 //! unchanged.
 //!
 //! # Examples

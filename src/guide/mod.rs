@@ -28,6 +28,7 @@ pub mod one_request_one_task {}
 /// The client: the chain of middlewares, redirects, TLS, and a client that is handed in.
 ///
 #[doc = include_str!("../../docs/chain.svg")]
+///
 #[doc = include_str!("the_client.md")]
 pub mod the_client {}
 

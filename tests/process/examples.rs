@@ -133,7 +133,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "POST /search",
             vec![
                 "POST /search 1. 503 Service Unavailable backoff",
-                "2. 200 OK ✓ 200 OK",
+                "ReplaySafe(true) 2. 200 OK ✓ 200 OK",
             ],
         ),
         (
@@ -147,7 +147,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "GET /unicorns",
             vec![
                 "GET /unicorns 1. 404 Not Found ✗ 404 Not Found",
-                "└─ an answer that the rule does not retry",
+                "└─ not retried: the rule has no such status",
             ],
         ),
         (
@@ -161,7 +161,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "GET /news",
             vec![
                 "GET /news 1. 503 Service Unavailable ✗ 503 Service Unavailable",
-                "└─ an answer that the rule does not retry",
+                "RetryRule::never() └─ not retried: this request has a rule of its own",
             ],
         ),
     ] {
