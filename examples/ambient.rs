@@ -1,7 +1,8 @@
 //! Retries of calls whose requests one cannot touch: an SDK keeps its client to itself, and the
 //! task that calls it says what is to be different.
 //!
-//! Run it with `cargo run --features task-local-extensions --example ambient`.
+//! Run it with `cargo run --example ambient`, or with `--features task-local-extensions` to see the
+//! map of that crate too.
 
 #![allow(clippy::disallowed_methods)] // what clippy.toml bans, it bans from src
 
@@ -30,8 +31,7 @@ async fn main() -> anyhow::Result<()> {
     let _ = with_rule(RetryRule::never(), weather.forecast("rome")).await;
     line("with_rule(RetryRule::never(), ..)", service.seen("/rome"));
 
-    // More than a rule. Scopes nest: what the inner one leaves unset comes from around it, and of
-    // two time limits the earlier holds.
+    // More than a rule. Scopes nest: what the inner one leaves unset comes from around it.
     let patience = Overrides::new().total_timeout(Duration::from_secs(5));
     let one_retry = Overrides::new().rule(RetryRule {
         max_retries: 1,
@@ -64,9 +64,16 @@ async fn main() -> anyhow::Result<()> {
         service.seen("/kyiv"),
     );
 
-    // The crate `task-local-extensions` has a map for each task. Where an application keeps its
-    // context there, a `RetryRule`, a `RetryPolicy`, a `TotalTimeout` and so on may be part of it.
-    // A scope of `with_overrides` goes before it.
+    if cfg!(feature = "task-local-extensions") {
+        shared_map(&weather, &service).await;
+    }
+    Ok(())
+}
+
+/// The crate `task-local-extensions` has a map for each task. If an application keeps its context
+/// there, a `RetryRule`, a `RetryPolicy`, a `TotalTimeout` and so on may be part of it. A scope of
+/// `with_overrides` is nearer.
+async fn shared_map(weather: &Weather, service: &Service) {
     let map = Extensions::new().with(RetryRule::never());
     let _ = with_extensions(map, weather.forecast("cork")).await;
     line(
@@ -74,16 +81,15 @@ async fn main() -> anyhow::Result<()> {
         service.seen("/cork"),
     );
 
-    // That crate has two traps. Its scopes do not merge: an inner map hides the outer one whole,
-    // whatever is in it, so here the SDK goes by its own rule again. And where the future inside
-    // panics, the map stays behind on the thread: a rule in it then holds for whatever else runs
-    // there. The scopes of `with_overrides` do neither.
+    // That crate has two traps, which is why the feature is off by default. Its scopes do not
+    // merge: an inner map hides the outer one whole, so here the SDK goes by its own rule again.
+    // And if the future inside panics, the map stays behind on the thread, and a rule in it then
+    // holds for whatever else runs there. The scopes of `with_overrides` do neither.
     let outer = Extensions::new().with(RetryRule::never());
     let inner = Extensions::new().with("a tenant's name");
     let nested = with_extensions(inner, weather.forecast("nice"));
     let _ = with_extensions(outer, nested).await;
     line("the same, and in it another map", service.seen("/nice"));
-    Ok(())
 }
 
 fn line(what: &str, requests: u32) {

@@ -14,18 +14,21 @@ use http::{Method, Request};
 use hyper::body::Incoming;
 use reqwest_middleware::ClientBuilder;
 use reqwest_retry_rules::{
-    AttemptResult, Backoff, Jitter, ResponseExt, RetryEvent, RetryLabel, RetryMiddleware,
-    RetryObserver, RetryPolicy, RetryReport, RetryRule, StopEvent, WaitSource, client_builder,
+    AttemptResult, Backoff, Jitter, RecoveredEvent, ResponseExt, RetryEvent, RetryLabel,
+    RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RetryRule, StopEvent, WaitSource,
+    client_builder,
 };
 
 use support::{Answer, Service, answer};
 
-/// Counts retries by what came before them, and stops by their reason.
+/// Counts retries by what came before them, recoveries by the attempts that they took, and stops by
+/// their reason.
 ///
 /// It is called inside the send, so it must not take long: a counter of a metrics library will do.
 #[derive(Default)]
 struct Counters {
     retries: Count,
+    recoveries: Count,
     stops: Count,
 }
 
@@ -38,6 +41,11 @@ impl RetryObserver for Counters {
         }
     }
 
+    fn on_recovered(&self, event: &RecoveredEvent<'_>) {
+        self.recoveries
+            .add(&format!("{} attempts", event.attempts()));
+    }
+
     fn on_stop(&self, event: &StopEvent<'_>) {
         // A name stays the same; the sentence of a reason may have a wait in it.
         self.stops.add(event.reason().name());
@@ -48,8 +56,9 @@ impl RetryObserver for Counters {
 async fn main() -> anyhow::Result<()> {
     let service = Service::start(bad_day).await?;
 
-    // A retry is an event of level INFO, a send that is given up one of level WARN. Of the URL they
-    // have the host alone, and of the headers nothing, so there is no secret in them.
+    // A retry and a recovery are events of level INFO, a send that is given up is one of level WARN;
+    // `RetryPolicy::log_levels` sets other levels. Of the URL they have the host alone, and of the
+    // headers nothing, so there is no secret in them.
     tracing_subscriber::fmt()
         .with_target(false)
         .with_ansi(false)
@@ -76,13 +85,14 @@ async fn main() -> anyhow::Result<()> {
             .with_extension(RetryLabel::from(label))
             .send()
             .await?;
-        // There is a report where a retry was made, or wanted. One of a send that ends in an error
-        // is read from a `RetryLog`, which goes with the request as the label does.
+        // There is a report if a retry was made, or wanted. That of a send which ends in an error is
+        // read from a `RetryLog`, which goes with the request as the label does.
         reports.extend(response.retry_report().cloned());
     }
 
     println!("\nWhat the observer counted\n");
     counters.retries.print("retries");
+    counters.recoveries.print("recoveries");
     counters.stops.print("stops");
 
     println!("What the reports hold\n");

@@ -40,7 +40,7 @@ async fn main() -> anyhow::Result<()> {
         .with_extension(RetryRule::never());
     send("GET with RetryRule::never(): no retries", request).await?;
 
-    // A POST that may have been processed is not sent twice, unless somebody vouches for it.
+    // A POST that may have been processed is not sent twice, unless you vouch for it.
     let request = client.post(service.url("/4")).body("amount=5");
     send("POST", request).await?;
 
@@ -59,7 +59,8 @@ async fn main() -> anyhow::Result<()> {
         .with_extension(keyed);
     send("POST with a RetryPolicy: an idempotency key", request).await?;
 
-    // A limit for attempts and waits together. A wait that would outlast it is not begun...
+    // A limit for attempts and waits together, in place of the policy's. A wait that would outlast
+    // it is not begun...
     let patience = TotalTimeout(Duration::from_millis(250));
     let request = client.get(service.url("/7")).with_extension(patience);
     send("GET with a TotalTimeout of 250 ms", request).await?;
@@ -104,7 +105,7 @@ fn without_jitter() -> RetryRule {
     }
 }
 
-/// Sends the request and prints what it went through, also where it ends in an error.
+/// Sends the request and prints what it went through, even if it ends in an error.
 async fn send(heading: &str, request: RequestBuilder) -> anyhow::Result<()> {
     let log = RetryLog::new();
     let sent = request.with_extension(log.clone()).send().await;

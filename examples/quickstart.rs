@@ -65,7 +65,8 @@ async fn main() -> Result<()> {
 
     // You know: sending this one twice does no harm.
     let search = client.post(shop.url("/search")).body("chairs");
-    show("POST /search", search.with_extension(ReplaySafe(true))).await?;
+    let search = search.with_extension(ReplaySafe(true));
+    show_with("POST /search", "ReplaySafe(true)", search).await?;
 
     // The port refuses connections for a moment. A POST that never left can be sent again.
     let late = Shop::open_late(Duration::from_millis(30))?;
@@ -88,8 +89,10 @@ async fn main() -> Result<()> {
     show("GET /sale", client.get(shop.url("/sale"))).await?;
 
     // A request may have a rule of its own: here, one without retries.
-    let news = client.get(shop.url("/news"));
-    show("GET /news", news.with_extension(RetryRule::never())).await?;
+    let news = client
+        .get(shop.url("/news"))
+        .with_extension(RetryRule::never());
+    show_with("GET /news", "RetryRule::never()", news).await?;
 
     shop.print_books();
     Ok(())
@@ -103,6 +106,11 @@ fn a_stream() -> Body {
 
 /// Sends a request and prints what became of it.
 async fn show(name: &str, request: RequestBuilder) -> Result<()> {
+    show_with(name, "", request).await
+}
+
+/// Sends a request that carries a setting of its own and prints what became of it.
+async fn show_with(name: &str, own: &str, request: RequestBuilder) -> Result<()> {
     let log = RetryLog::new();
     let sent = request.with_extension(log.clone()).send().await;
     let report = log.report().ok_or("a send that has ended has a report")?;
@@ -113,21 +121,24 @@ async fn show(name: &str, request: RequestBuilder) -> Result<()> {
         Ok(response) => format!("✗ {}", response.status()),
         Err(_) => "✗ the error".to_owned(),
     };
+    // The first column: the request, and below it what it carries.
+    let mut requests = [name, own].into_iter();
     for (number, record) in (1..).zip(report.records()) {
-        let request = if number == 1 { name } else { "" };
+        let request = requests.next().unwrap_or_default();
         let met = format!("{number}. {}", met(record));
         let last = number == report.attempts();
-        print_row(
-            request,
-            &met,
-            &waited(record),
-            if last { &came_back } else { "" },
-        );
+        let came_back = if last { &came_back } else { "" };
+        print_row(request, &met, &waited(record), came_back);
     }
-    match report.stop_reason() {
-        Some(reason) => print_row("", &format!("└─ given up: {reason}"), "", ""),
-        None if succeeded => {}
-        None => print_row("", "└─ an answer that the rule does not retry", "", ""),
+    let why = match report.stop_reason() {
+        Some(reason) => format!("└─ given up: {reason}"),
+        None if succeeded => String::new(),
+        None if own.is_empty() => "└─ not retried: the rule has no such status".to_owned(),
+        None => "└─ not retried: this request has a rule of its own".to_owned(),
+    };
+    let request = requests.next().unwrap_or_default();
+    if !request.is_empty() || !why.is_empty() {
+        print_row(request, &why, "", "");
     }
     println!();
     Ok(())
@@ -153,15 +164,15 @@ fn waited(record: &AttemptRecord) -> String {
 }
 
 /// How wide the first column is.
-const WIDTH: usize = 17;
+const WIDTH: usize = 20;
 
 fn print_head() {
     print_row("REQUEST", "MET", "WAITED", "CAME BACK");
-    println!("{}", "─".repeat(97));
+    println!("{}", "─".repeat(98));
 }
 
 fn print_row(request: &str, met: &str, waited: &str, came_back: &str) {
-    let row = format!("{request:WIDTH$}{met:28}{waited:28}{came_back}");
+    let row = format!("{request:WIDTH$}{met:27}{waited:27}{came_back}");
     println!("{}", row.trim_end());
 }
 

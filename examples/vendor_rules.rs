@@ -32,11 +32,10 @@ fn models() -> RetryRule {
         max_retries: 2,
         override_header: Some(HeaderName::from_static("x-should-retry")),
         // Every call is a POST, and one that fails is not billed...
-        statuses: vec![StatusRule {
-            statuses: vec![Code(408), Code(409), Code(429), Range(500, 599)],
-            methods: Methods::Any,
-            backoff: None,
-        }],
+        statuses: vec![StatusRule::new(
+            [Code(408), Code(409), Code(429), Range(500, 599)],
+            Methods::Any,
+        )],
         // ...which nobody knows of one whose connection was lost.
         sent_failures: Methods::Never,
         unsent_failures: true,
@@ -59,12 +58,12 @@ fn models() -> RetryRule {
 fn payments() -> RetryPolicy {
     let rule = RetryRule {
         max_retries: 2,
-        override_header: Some(HeaderName::from_static("x-should-retry")),
-        statuses: vec![StatusRule {
-            statuses: vec![Code(409), Range(500, 599)],
-            methods: Methods::Idempotent,
-            backoff: None,
-        }],
+        // Of this header only `false` counts: its `true` forces nothing.
+        veto_header: Some(HeaderName::from_static("stripe-should-retry")),
+        statuses: vec![StatusRule::new(
+            [Code(409), Range(500, 599)],
+            Methods::Idempotent,
+        )],
         sent_failures: Methods::Idempotent,
         unsent_failures: true,
         backoff: Backoff {
@@ -84,16 +83,8 @@ fn code_host() -> RetryPolicy {
     let rule = RetryRule {
         max_retries: 3,
         statuses: vec![
-            StatusRule {
-                statuses: vec![Code(429)],
-                methods: Methods::Any,
-                backoff: None,
-            },
-            StatusRule {
-                statuses: vec![Range(500, 599)],
-                methods: Methods::Idempotent,
-                backoff: None,
-            },
+            StatusRule::new([Code(429)], Methods::Any),
+            StatusRule::new([Range(500, 599)], Methods::Idempotent),
         ],
         sent_failures: Methods::Idempotent,
         unsent_failures: true,
@@ -113,14 +104,16 @@ fn code_host() -> RetryPolicy {
         .server_delay(until_reset)
 }
 
-/// A 403 is a limit where the answer says so; else it means what it says.
+/// A 403 is a limit if the answer says so; else it means what it says.
 fn is_limited(head: &ResponseHead<'_>) -> bool {
     let left = head.headers().get("x-ratelimit-remaining");
     head.headers().contains_key(RETRY_AFTER) || left.is_some_and(|left| left == "0")
 }
 
-/// The time of the reset is in every answer, and means something only where nothing is left. That
-/// is why it is not among the rule's `retry_after.headers`, by which a 502 would wait for it too.
+/// The moment of the reset is in every answer, and means something only if nothing is left. That is
+/// why it is not among the rule's `retry_after.headers`: these go by the status alone.
+///
+/// The moment is on the service's clock, so it is counted from the service's own time of day.
 fn until_reset(head: &ResponseHead<'_>) -> Option<Duration> {
     if head.headers().contains_key(RETRY_AFTER) || !is_limited(head) {
         return None;
@@ -130,7 +123,10 @@ fn until_reset(head: &ResponseHead<'_>) -> Option<Duration> {
         format: WaitFormat::UnixSeconds,
         statuses: vec![],
     };
-    reset.read(head.headers(), Some(SystemTime::now()))
+    reset.read(
+        head.headers(),
+        head.date().or_else(|| Some(SystemTime::now())),
+    )
 }
 
 /// An SDK that only reads: two retries, 200 ms to 5 s, anything up to that, and never sooner than
@@ -139,11 +135,10 @@ fn reader() -> RetryRule {
     let reads = Methods::Listed(vec![Method::GET, Method::HEAD]);
     RetryRule {
         max_retries: 2,
-        statuses: vec![StatusRule {
-            statuses: vec![Code(408), Code(429), Range(500, 599)],
-            methods: reads.clone(),
-            backoff: None,
-        }],
+        statuses: vec![StatusRule::new(
+            [Code(408), Code(429), Range(500, 599)],
+            reads.clone(),
+        )],
         sent_failures: reads,
         unsent_failures: true,
         retry_after: RetryAfter {
@@ -243,7 +238,16 @@ const PAYMENTS: &[Call] = &[
         "/charges",
         "the charge is made, and the connection lost",
     ),
-    (Method::POST, "/declined", "402"),
+    (
+        Method::POST,
+        "/locked",
+        "409, and stripe-should-retry: false",
+    ),
+    (
+        Method::POST,
+        "/declined",
+        "402, and stripe-should-retry: true",
+    ),
 ];
 
 /// The keys of the charges that were made.
@@ -263,7 +267,8 @@ impl Ledger {
                 }
             }
             ("/charges", None) => answer(400, &[]),
-            _ => answer(402, &[]),
+            ("/locked", _) => answer(409, &[("stripe-should-retry", "false")]),
+            _ => answer(402, &[("stripe-should-retry", "true")]),
         }
     }
 
@@ -283,14 +288,20 @@ const CODE_HOST: &[Call] = &[
     (Method::GET, "/pulls", "502, and plenty left"),
 ];
 
+/// How far the clock of the code host is ahead of this machine's.
+const AHEAD: Duration = Duration::from_secs(600);
+
 async fn code_service(nth: u32, request: Request<Incoming>) -> Answer {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = SystemTime::now() + AHEAD;
+    let date = httpdate::fmt_http_date(now);
+    let now = now.duration_since(SystemTime::UNIX_EPOCH);
     let now = now.map_err(io::Error::other)?.as_secs();
     let (soon, later) = ((now + 2).to_string(), (now + 3600).to_string());
     let limit = |status, left, reset: &str| {
         answer(
             status,
             &[
+                ("date", date.as_str()),
                 ("x-ratelimit-remaining", left),
                 ("x-ratelimit-reset", reset),
             ],

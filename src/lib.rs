@@ -1,4 +1,4 @@
-//! Retries for [`reqwest`], decided by a rule that is data.
+//! Retries for `reqwest`, decided by a rule that is data.
 //!
 //! **The promise: a request that may have been processed is never sent twice, unless the rule or
 //! the caller says that its method may be repeated.**
@@ -6,7 +6,7 @@
 //! A [`RetryRule`] says which responses and transport failures may be retried, for which methods,
 //! how long to wait and when to give up. [`RetryRule::decide`] is pure: it turns one failed attempt
 //! into [`Decision::Wait`] or [`Decision::Stop`] with a reason. The [`RetryMiddleware`] is the loop
-//! around it, for [`reqwest_middleware`]: what comes back is the last response or the last error,
+//! around it, for `reqwest_middleware`: what comes back is the last response or the last error,
 //! unchanged.
 //!
 //! # Examples
@@ -26,7 +26,7 @@
 //! ```
 //!
 //! A later `.redirect(policy)` or `.retry(..)` on the builder undoes what [`client_builder`] is
-//! for; its docs say what to write instead.
+//! for. With a redirect policy of your own, start from [`client_builder_with_redirects`].
 //!
 //! [`RetryRule::transient`] makes up to 3 retries of an idempotent method (RFC 9110, 9.2.2): after
 //! a status 429, 502, 503 or 504 and after a failure of the transport, timeouts included. It waits
@@ -35,71 +35,62 @@
 //!
 //! # What is retried, and what never is
 //!
-//! | what happened | as a class | counts as | a rule retries it |
-//! | --- | --- | --- | --- |
-//! | a response | | answered | by [`statuses`](RetryRule::statuses), the server's [`override_header`](RetryRule::override_header), or [`RetryPolicy::retry_if`] |
-//! | no name, no connection, no TLS, no tunnel | [`Dns`](TransportError::Dns), [`Connect`](TransportError::Connect), [`ConnectTimeout`](TransportError::ConnectTimeout), [`Tls`](TransportError::Tls), [`Proxy`](TransportError::Proxy) | unsent | by [`unsent_failures`](RetryRule::unsent_failures), whatever the method, else like what was sent |
-//! | the peer says that it did nothing | [`NotProcessed`](TransportError::NotProcessed) | unsent | likewise |
-//! | any of these after a redirect, or after another client sent something on the way | [`AfterRedirect`](TransportError::AfterRedirect) | sent | by [`sent_failures`](RetryRule::sent_failures) |
-//! | no answer in time, closed or reset before it, a body that broke off | [`Timeout`](TransportError::Timeout), [`Closed`](TransportError::Closed), [`Body`](TransportError::Body) | sent | by [`sent_failures`](RetryRule::sent_failures) |
-//! | a certificate that does not verify, a peer that speaks no HTTP | [`Certificate`](TransportError::Certificate), [`Protocol`](TransportError::Protocol) | | never |
-//! | an error of the request, of a redirect policy, of the caller's own body | none | | never |
+//! | what happened | counts as | a rule retries it by |
+//! | --- | --- | --- |
+//! | a response | answered | [`statuses`](RetryRule::statuses), [`override_header`](RetryRule::override_header), [`retry_if`](RetryPolicy::retry_if) |
+//! | no name, no connection, no TLS, no tunnel | unsent | [`unsent_failures`](RetryRule::unsent_failures), whatever the method |
+//! | the peer says that it did nothing | unsent | likewise |
+//! | one of these after a redirect was followed | sent | [`sent_failures`](RetryRule::sent_failures) |
+//! | no answer in time, closed or reset, a body that broke off | sent | [`sent_failures`](RetryRule::sent_failures), [`timeouts`](RetryRule::timeouts) |
+//! | a bad certificate, a peer that speaks no HTTP | – | never |
+//! | an error of the request, of a redirect policy, of the caller's own body | – | never |
 //!
-//! [`classify`] has the whole table, error by error.
-//!
-//! # Choosing a rule
-//!
-//! Start from [`RetryRule::transient`] and write what differs; [`RetryRule::never`] is the empty
-//! base. Three things to know:
-//!
-//! 1. Always add jitter or spread: if all wait equally long, clients that failed together come back
-//!    together. `transient()` has full jitter on its backoff and **no** spread on `Retry-After`:
-//!    set [`RetryAfter::spread`] for a crowd of clients.
-//! 2. Let [`backoff.max`](Backoff::max) grow with the number of clients: while a service is down,
-//!    its load is their number divided by their mean wait.
-//! 3. Keep the [`RetryBudget`], unless the request has to succeed in the end. With it any rule
-//!    costs little more than no retries; without it immediate retries can turn a ten-minute outage
-//!    into one without end.
-//!
-//! The guide [choosing a rule](guide::choosing_a_rule) has the rest, question by question.
+//! Without `unsent_failures` what is unsent is retried like what was sent. Each failure is one
+//! [`TransportError`], and [`classify`] has the whole table, error by error. A body in memory can
+//! be sent again. A stream, as every multipart form is one, can be only if nothing of it was read,
+//! or with a [`BodySource`].
 //!
 //! # Where things are
 //!
+//! - **Guides**, the place to start: [choosing a rule](guide::choosing_a_rule), [one request, one
+//!   task](guide::one_request_one_task), [the client](guide::the_client) with a picture of the
+//!   chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
+//!   retried?](guide::why_was_my_request_not_retried), [testing your own
+//!   rule](guide::testing_your_own_rule), [coming from
+//!   reqwest-retry](guide::coming_from_reqwest_retry), [what it costs](guide::what_it_costs).
 //! - **The rule**, pure, on `std`, `http` and `httpdate`: [`RetryRule`], [`StatusRule`],
-//!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]; the facts it is asked about, [`Attempt`]
-//!   and [`AttemptOutcome`] with its [`TransportError`]; its answer, [`Decision`] and
-//!   [`StopReason`]. [`RetryRule::validate`] finds what cannot be meant, and
+//!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]. The facts that it is asked about are
+//!   [`Attempt`] and [`AttemptOutcome`] with its [`TransportError`]; its answer is [`Decision`] with
+//!   a [`StopReason`]. [`RetryRule::validate`] finds what cannot be meant, and
 //!   [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
 //!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
 //! - **The middleware**: [`RetryMiddleware`], [`RetryPolicy`] for what is not data,
-//!   [`client_builder`] and [`tracked_redirects`], [`RetryBudget`].
+//!   [`client_builder`], [`client_builder_with_redirects`] and [`tracked_redirects`],
+//!   [`RetryBudget`].
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
-//!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`]. **What a task changes**: [`with_rule`], and
-//!   [`with_overrides`] with [`Overrides`]. Nearest wins, type by type.
+//!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`], [`Overrides`]. **What a task changes**:
+//!   [`with_rule`], and [`with_overrides`] with [`Overrides`]. Nearest wins, kind by kind.
 //! - **What happened**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
 //!   [`RetryObserver`]; of an error, [`ErrorExt`] and the few that are this crate's own,
-//!   [`RetryError`]; in a middleware further in, [`ResendCount`].
-//! - **Guides**: [choosing a rule](guide::choosing_a_rule), [coming from
-//!   reqwest-retry](guide::coming_from_reqwest_retry), [what is retried and
-//!   why](guide::what_is_retried_and_why), [testing your own rule](guide::testing_your_own_rule).
+//!   [`RetryError`]; in a middleware further in (nearer the network), [`ResendCount`].
 //!
 //! # Scope of this crate
 //!
 //! It retries; it is no circuit breaker, no rate limiter, no hedging and no cache, and it has no
-//! presets for vendors. It sends through `reqwest` and nothing else. A retry layer further in that
-//! hides its attempts cannot be seen from here: switch reqwest's own off, as [`client_builder`]
-//! does.
+//! presets for vendors. It sends through `reqwest` and nothing else, on tokio, with its time driver
+//! on. A retry layer further in that hides its attempts cannot be seen from here; of reqwest's own,
+//! [`client_builder`] leaves only what is safe for every method.
 //!
 //! # Features
 //!
 //! | feature | default | brings |
 //! | --- | --- | --- |
 //! | `tracing` | on | retries and stops as events |
-//! | `task-local-extensions` | on | overrides found in that crate's map |
 //! | `http2` | on | HTTP/2 refusals told apart from other closings |
 //! | `rustls` | on | a bad certificate told apart from a TLS failure that may pass |
 //! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts |
+//! | `task-local-extensions` | off | overrides found in that crate's map, [with its traps](guide::one_request_one_task#the-map-of-task-local-extensions) |
 //!
 //! A feature that is off makes an answer less precise, never so that something is processed twice.
 //! The minimum supported Rust version is 1.85, that of reqwest; the tests and benchmarks need a

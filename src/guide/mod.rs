@@ -1,13 +1,19 @@
-//! Guides: four short reads, from choosing a rule to testing it.
+//! Guides: short reads, from choosing a rule to testing it.
 //!
-//! This module is there to be read: it has no items. Every snippet in it is compiled and, where it
+//! This module is there to be read: it has no items. Every snippet in it is compiled and, if it
 //! sends nothing, run.
 //!
 //! - [Choosing a rule](choosing_a_rule): what to decide, in which order.
+//! - [One request, one task](one_request_one_task): settings of its own for a call, and which wins.
+//! - [The client](the_client): the chain of middlewares, redirects, TLS, and a client that is handed
+//!   in.
+//! - [What is retried and why](what_is_retried_and_why): what a failure proves about a request.
+//! - [Why was my request not retried?](why_was_my_request_not_retried) The reason of each stop, and
+//!   what to do.
+//! - [Testing your own rule](testing_your_own_rule): without a network and without waiting.
 //! - [Coming from reqwest-retry](coming_from_reqwest_retry): call by call, and what then behaves
 //!   differently.
-//! - [What is retried and why](what_is_retried_and_why): what a failure proves about a request.
-//! - [Testing your own rule](testing_your_own_rule): without a network and without waiting.
+//! - [What it costs](what_it_costs): what the middleware adds to a request, and what grows.
 
 // The guides name the crate's types as its own docs do.
 #[cfg(doc)]
@@ -16,11 +22,27 @@ use crate::*;
 #[doc = include_str!("choosing_a_rule.md")]
 pub mod choosing_a_rule {}
 
-#[doc = include_str!("coming_from_reqwest_retry.md")]
-pub mod coming_from_reqwest_retry {}
+#[doc = include_str!("one_request_one_task.md")]
+pub mod one_request_one_task {}
+
+/// The client: the chain of middlewares, redirects, TLS, and a client that is handed in.
+///
+#[doc = include_str!("../../docs/chain.svg")]
+///
+#[doc = include_str!("the_client.md")]
+pub mod the_client {}
 
 #[doc = include_str!("what_is_retried_and_why.md")]
 pub mod what_is_retried_and_why {}
 
+#[doc = include_str!("why_was_my_request_not_retried.md")]
+pub mod why_was_my_request_not_retried {}
+
 #[doc = include_str!("testing_your_own_rule.md")]
 pub mod testing_your_own_rule {}
+
+#[doc = include_str!("coming_from_reqwest_retry.md")]
+pub mod coming_from_reqwest_retry {}
+
+#[doc = include_str!("what_it_costs.md")]
+pub mod what_it_costs {}

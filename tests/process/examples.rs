@@ -133,7 +133,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "POST /search",
             vec![
                 "POST /search 1. 503 Service Unavailable backoff",
-                "2. 200 OK ✓ 200 OK",
+                "ReplaySafe(true) 2. 200 OK ✓ 200 OK",
             ],
         ),
         (
@@ -147,7 +147,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "GET /unicorns",
             vec![
                 "GET /unicorns 1. 404 Not Found ✗ 404 Not Found",
-                "└─ an answer that the rule does not retry",
+                "└─ not retried: the rule has no such status",
             ],
         ),
         (
@@ -161,7 +161,7 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "GET /news",
             vec![
                 "GET /news 1. 503 Service Unavailable ✗ 503 Service Unavailable",
-                "└─ an answer that the rule does not retry",
+                "RetryRule::never() └─ not retried: this request has a rule of its own",
             ],
         ),
     ] {
@@ -195,4 +195,57 @@ fn the_quickstart_shows_what_became_of_each_request() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn the_rules_for_services_do_what_their_services_ask() {
+    let printed = run("vendor_rules");
+    let last_line = |request: &str| block(&printed, request).pop().unwrap();
+    // Of Stripe's header only `false` counts.
+    assert_eq!(
+        block(&printed, "POST /locked"),
+        [
+            "POST /locked: 409, and stripe-should-retry: false",
+            &format!("409 stop {}", StopReason::ServerSaidNo),
+        ]
+    );
+    assert_eq!(last_line("POST /declined"), "402 answer");
+    assert!(printed.contains("charges made: 1\n"), "{printed}");
+    // The service's clock is ahead of this machine's, and its moments are on that clock: counted
+    // from here, this wait would be ten minutes and above the cap.
+    assert_eq!(last_line("GET /issues"), "200 answer");
+    let hour = StopReason::RetryAfterTooLong(Duration::from_secs(3600));
+    assert_eq!(last_line("GET /commits"), format!("403 stop {hour}"));
+}
+
+#[test]
+fn the_ambient_example_shows_how_far_a_scope_reaches() {
+    let printed = run("ambient");
+    let requests = |call: &str| {
+        let line = printed.lines().find(|line| line.trim().starts_with(call));
+        line.and_then(|line| line.split_whitespace().rev().nth(1))
+            .map(str::to_owned)
+    };
+    let expected = |requests: &str| Some(requests.to_owned());
+    assert_eq!(requests("called as it is"), expected("4"));
+    assert_eq!(requests("with_rule(RetryRule::never()"), expected("1"));
+    assert_eq!(requests("with_overrides: a limit"), expected("2"));
+    assert_eq!(requests("with_rule, and in it"), expected("4"));
+    assert_eq!(requests("the same, carrying"), expected("1"));
+    // Without its feature the map of that crate is not read, and the example does not use it.
+    let in_the_map = cfg!(feature = "task-local-extensions").then(|| "1".to_owned());
+    assert_eq!(requests("with_extensions, and"), in_the_map);
+}
+
+#[cfg(feature = "tracing")]
+#[test]
+fn the_observer_counts_what_happened() {
+    let printed = run("observe");
+    assert_eq!(
+        block(&printed, "    recoveries"),
+        ["recoveries", "1 2 attempts", "1 3 attempts"]
+    );
+    assert!(printed.contains("1  exhausted\n"), "{printed}");
+    // The query of a URL is in no event and in no report.
+    assert!(!printed.contains("secret"), "{printed}");
 }
