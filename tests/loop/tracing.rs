@@ -227,7 +227,7 @@ mod events {
                 .iter()
                 .map(|(_, _, fields)| &fields["host"])
                 .collect();
-            assert_eq!(hosts, ["\"origin.test\""]);
+            assert!(!hosts.is_empty() && hosts.iter().all(|host| *host == "\"origin.test\""));
         }
     }
 

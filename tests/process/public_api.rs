@@ -62,6 +62,7 @@ fn edge() -> Vec<&'static str> {
     let shared = are!([Clone]: BodySource);
     let body = are!([From<String>, From<&'static [u8]>, From<reqwest::Body>]: FreshBody);
     let flags = are!([Copy, Eq, Hash]: ReplaySafe);
+    let said = are!([Copy, Default, Eq, Hash]: Judgement);
     let numbers = are!([Copy, Ord, Hash]: Deadline, TotalTimeout, ResendCount);
     let name = are!([Clone, Eq, Hash, Display, AsRef<str>]: RetryLabel);
     are!([From<&'static str>, From<String>, From<Cow<'static, str>>]: RetryLabel);
@@ -79,6 +80,7 @@ fn edge() -> Vec<&'static str> {
         &shared,
         &body,
         &flags,
+        &said,
         &numbers,
         &name,
         &views,

@@ -221,17 +221,25 @@ impl Middleware for Transport {
                 }
                 Ok(answer.into_response(request.url()))
             }
-            Then::Fail(error) => Err(error),
+            Then::Fail(error) => Err(of_request(error, request.url())),
             Then::Hang => std::future::pending().await,
             Then::TimeOut(error) => match request.timeout() {
                 Some(timeout) => {
                     tokio::time::sleep(*timeout).await;
-                    Err(error)
+                    Err(of_request(error, request.url()))
                 }
                 None => std::future::pending().await,
             },
             Then::Panic => panic!("the transport was told to"),
         }
+    }
+}
+
+/// An error of reqwest's names the URL that was asked, as it does if reqwest made it.
+fn of_request(error: Error, url: &Url) -> Error {
+    match error {
+        Error::Reqwest(error) => error.with_url(url.clone()).into(),
+        other => other,
     }
 }
 
