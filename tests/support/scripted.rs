@@ -221,6 +221,8 @@ impl Middleware for Transport {
                 }
                 Ok(answer.into_response(request.url()))
             }
+            // As if it had been met by this request: that of another would count as sent.
+            Then::Fail(Error::Reqwest(error)) => Err(error.with_url(request.url().clone()).into()),
             Then::Fail(error) => Err(error),
             Then::Hang => std::future::pending().await,
             Then::TimeOut(error) => match request.timeout() {
