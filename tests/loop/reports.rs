@@ -210,7 +210,7 @@ mod records {
                 ..rule(1).rule().clone()
             };
             let outer = RetryPolicy::from(outer).classify_with(of_its_words);
-            let nested = ClientBuilder::new(support::client().build().unwrap())
+            let nested = ClientBuilder::new(crate::support::client().build().unwrap())
                 .with(RetryMiddleware::new(outer))
                 .with(Forwards(client(&transport, rule(1999))))
                 .build();
