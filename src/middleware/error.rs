@@ -172,3 +172,59 @@ mod sealed {
     pub trait Sealed {}
     impl Sealed for reqwest_middleware::Error {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of_each_kind() -> [RetryError; 4] {
+        let (wait, timeout) = (Duration::from_secs(3), Duration::from_millis(1500));
+        [
+            RetryError::TotalTimeout {
+                attempts: 2,
+                last: None,
+            },
+            RetryError::HeadTimeout { timeout },
+            RetryError::OriginPaused { wait },
+            RetryError::BodySource {
+                source: "no file".into(),
+            },
+        ]
+    }
+
+    #[test]
+    fn only_a_timeout_has_timed_out_also_where_another_middleware_has_wrapped_it() {
+        let timed_out = |error: reqwest_middleware::Error| error.timed_out();
+        let bare =
+            of_each_kind().map(|error| timed_out(reqwest_middleware::Error::middleware(error)));
+        assert_eq!(bare, [true, true, false, false]);
+        let wrapped = of_each_kind().map(|error| {
+            let context = anyhow::Error::new(error).context("around it");
+            timed_out(reqwest_middleware::Error::Middleware(context))
+        });
+        assert_eq!(wrapped, bare);
+        let other = anyhow::anyhow!("another's");
+        assert!(!timed_out(reqwest_middleware::Error::Middleware(other)));
+    }
+
+    #[test]
+    fn each_is_one_of_ours_and_reads_as_a_person_would_say_it() {
+        let shown = of_each_kind().map(|error| {
+            let error = reqwest_middleware::Error::middleware(error);
+            error.retry_error().map(ToString::to_string)
+        });
+        let expected = [
+            "the total timeout ran out in attempt 2",
+            "no response began within 1.5s",
+            "the origin asks to be left alone for another 3s",
+            "the body source made no body",
+        ];
+        assert_eq!(shown, expected.map(|text| Some(text.to_owned())));
+    }
+
+    #[test]
+    fn only_one_with_a_cause_has_a_source() {
+        let sources = of_each_kind().map(|error| error.source().map(ToString::to_string));
+        assert_eq!(sources, [None, None, None, Some("no file".to_owned())]);
+    }
+}

@@ -20,12 +20,13 @@ use crate::rule::{StopReason, WaitSource};
 ///
 /// # Events
 ///
-/// With the feature `tracing` each is an event as well, under the target `reqwest_retry_rules`.
+/// With the feature `tracing` each is an event as well, under the target `reqwest_retry_rules`, at
+/// the level that [`RetryPolicy::log_levels`](crate::RetryPolicy::log_levels) sets.
 ///
-/// | what | level | message |
+/// | what | level unless set | message |
 /// | --- | --- | --- |
 /// | a retry | `INFO` | "retrying" |
-/// | a recovery | as the retry | "recovered" |
+/// | a recovery | that of a retry | "recovered" |
 /// | a stop | `WARN` | "giving up: " and the reason |
 ///
 /// They have these fields, and never a query string, user info or the value of a header.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use http::HeaderName;
-use reqwest_middleware::ClientWithMiddleware;
+use reqwest_middleware::{ClientWithMiddleware, RequestBuilder};
 use reqwest_retry_rules::{
     Deadline, ErrorExt, Methods, Overrides, ReplaySafe, ResponseExt, RetryEvent, RetryLabel,
     RetryLog, RetryObserver, RetryPolicy, RetryRule, StatusMatch, StatusRule, TotalTimeout,
@@ -52,6 +52,15 @@ async fn label(client: &ClientWithMiddleware) -> Option<String> {
     let response = client.get(URL).send().await.unwrap();
     let report = response.retry_report().expect("a report");
     report.label().map(ToString::to_string)
+}
+
+/// When a send that gets no answer is over, in milliseconds; `None` if a minute is too short.
+async fn when_over(request: RequestBuilder, transport: &Transport) -> Option<u128> {
+    let ended = tokio::time::timeout(ms(60_000), request.send())
+        .await
+        .ok()?;
+    assert!(ended.unwrap_err().timed_out());
+    Some(transport.now())
 }
 
 /// Whether a GET gives up for lack of time, where it gets no answer.
@@ -245,30 +254,27 @@ mod tasks {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_inner_scope_makes_a_bound_later() {
+    async fn the_total_timeout_of_an_inner_scope_replaces_the_outer_one_longer_or_shorter() {
         let total = |milliseconds| Overrides::new().total_timeout(ms(milliseconds));
         for (outer, inner) in [(300, 700), (700, 300)] {
-            let nested = with_overrides(total(inner), times_out_after(300));
+            let nested = with_overrides(total(inner), times_out_after(inner));
             assert!(with_overrides(total(outer), nested).await);
         }
-        let deadline = |milliseconds| Overrides::new().deadline(Deadline::after(ms(milliseconds)));
-        let nested = with_overrides(deadline(700), times_out_after(300));
-        assert!(with_overrides(deadline(300), nested).await);
-        let never = Overrides::new().deadline(Deadline::after(Duration::MAX));
-        let nested = with_overrides(never, times_out_after(300));
-        assert!(with_overrides(deadline(300), nested).await);
+        // An inner scope that sets none leaves the outer one in force.
+        let nested = with_overrides(Overrides::new().label("inner"), times_out_after(300));
+        assert!(with_overrides(total(300), nested).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_request_makes_the_bound_of_its_task_later() {
-        let transport = Transport::new([hang()]);
-        let sent = client(&transport, retries(1))
-            .get(URL)
-            .with_extension(TotalTimeout(ms(700)))
-            .send();
-        let total = Overrides::new().total_timeout(ms(300));
-        assert!(with_overrides(total, sent).await.unwrap_err().timed_out());
-        assert_eq!(transport.now(), 300);
+    async fn no_inner_scope_makes_a_deadline_later() {
+        let deadline = |milliseconds| Overrides::new().deadline(Deadline::after(ms(milliseconds)));
+        for (outer, inner) in [(300, 700), (700, 300)] {
+            let nested = with_overrides(deadline(inner), times_out_after(300));
+            assert!(with_overrides(deadline(outer), nested).await);
+        }
+        let never = Overrides::new().deadline(Deadline::after(Duration::MAX));
+        let nested = with_overrides(never, times_out_after(300));
+        assert!(with_overrides(deadline(300), nested).await);
     }
 
     #[tokio::test]
@@ -485,6 +491,338 @@ mod nothing_leaks {
     }
 }
 
+/// Which bound holds of those that the policy, the task and the request set.
+mod bounds {
+    use super::*;
+
+    /// What each sets, in milliseconds.
+    #[derive(Clone, Copy, Default)]
+    struct Set {
+        policy: Option<u64>,
+        /// The policy that the request carries.
+        own_policy: Option<u64>,
+        task: Option<Duration>,
+        request: Option<Duration>,
+        deadline: Option<u64>,
+    }
+
+    /// When a send that gets no answer is over, in milliseconds; `None` if a minute is too short.
+    async fn over(set: Set) -> Option<u128> {
+        let policy = |total: Option<u64>| {
+            let policy = RetryPolicy::from(retries(1));
+            match total {
+                Some(total) => policy.total_timeout(ms(total)),
+                None => policy,
+            }
+        };
+        let transport = Transport::new([hang()]);
+        let mut request = client(&transport, policy(set.policy)).get(URL);
+        if set.own_policy.is_some() {
+            request = request.with_extension(policy(set.own_policy));
+        }
+        if let Some(total) = set.request {
+            request = request.with_extension(TotalTimeout(total));
+        }
+        if let Some(deadline) = set.deadline {
+            request = request.with_extension(Deadline::after(ms(deadline)));
+        }
+        let mut around = Overrides::new();
+        if let Some(total) = set.task {
+            around = around.total_timeout(total);
+        }
+        with_overrides(around, when_over(request, &transport)).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_nearest_total_timeout_counts_longer_or_shorter() {
+        for far in [300, 700] {
+            let near = 1000 - far;
+            let policy = Set {
+                policy: Some(far),
+                ..Set::default()
+            };
+            assert_eq!(over(policy).await, Some(far.into()));
+            let task = Set {
+                task: Some(ms(near)),
+                ..policy
+            };
+            assert_eq!(over(task).await, Some(near.into()));
+            let request = Set {
+                request: Some(ms(near)),
+                ..policy
+            };
+            assert_eq!(over(request).await, Some(near.into()));
+            let all = Set {
+                policy: Some(10_000),
+                task: Some(ms(far)),
+                request: Some(ms(near)),
+                ..Set::default()
+            };
+            assert_eq!(over(all).await, Some(near.into()));
+        }
+    }
+
+    /// Type by type, as a rule of the task replaces the rule in a policy that is nearer.
+    #[tokio::test(start_paused = true)]
+    async fn a_total_timeout_of_the_task_replaces_that_of_a_policy_which_the_request_carries() {
+        let carried = Set {
+            policy: Some(100),
+            own_policy: Some(300),
+            ..Set::default()
+        };
+        assert_eq!(over(carried).await, Some(300));
+        let both = Set {
+            task: Some(ms(700)),
+            ..carried
+        };
+        assert_eq!(over(both).await, Some(700));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_the_clock_cannot_hold_lifts_the_bound_further_out() {
+        let (policy, lifted) = (Some(300), Some(Duration::MAX));
+        for set in [
+            Set {
+                policy,
+                request: lifted,
+                ..Set::default()
+            },
+            Set {
+                policy,
+                task: lifted,
+                ..Set::default()
+            },
+            Set {
+                task: Some(ms(300)),
+                request: lifted,
+                ..Set::default()
+            },
+        ] {
+            assert_eq!(over(set).await, None);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_bounds_besides_and_is_not_lifted() {
+        for (request, deadline, expected) in [
+            (ms(700), 300, 300),
+            (ms(300), 700, 300),
+            (Duration::MAX, 300, 300),
+        ] {
+            let set = Set {
+                policy: Some(10_000),
+                request: Some(request),
+                deadline: Some(deadline),
+                ..Set::default()
+            };
+            assert_eq!(over(set).await, Some(expected));
+        }
+        let earlier_policy = Set {
+            policy: Some(300),
+            deadline: Some(700),
+            ..Set::default()
+        };
+        assert_eq!(over(earlier_policy).await, Some(300));
+    }
+}
+
+/// Several at once, in the extensions of a request.
+mod several {
+    use super::*;
+
+    #[tokio::test]
+    async fn all_that_is_in_them_holds_for_that_request() {
+        let count = Arc::new(Count::default());
+        let policy = RetryPolicy::from(retries(9)).observer(Arc::clone(&count));
+        let log = RetryLog::new();
+        let overrides = Overrides::new()
+            .policy(policy)
+            .rule(retries(3))
+            .replay_safe(true)
+            .label("several")
+            .log(log.clone());
+        let client = once();
+        let sent = client.post(URL).with_extension(overrides).send();
+        assert_eq!(sent.await.unwrap().attempts(), 4);
+        assert_eq!(count.get(), 3);
+        let report = log.report().unwrap();
+        assert_eq!(report.attempts(), 4);
+        assert_eq!(report.label(), Some(&RetryLabel::from("several")));
+        // For no other.
+        let post = client.post(URL).send().await.unwrap();
+        assert_eq!(post.attempts(), 1);
+        assert_eq!(attempts(&client).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bounds_in_them_hold() {
+        let total: fn() -> Overrides = || Overrides::new().total_timeout(ms(700));
+        let deadline = || Overrides::new().deadline(Deadline::after(ms(300)));
+        for (overrides, expected) in [(total, 700), (deadline, 300)] {
+            let transport = Transport::new([hang()]);
+            let request = client(&transport, retries(1)).get(URL);
+            let over = when_over(request.with_extension(overrides()), &transport);
+            assert_eq!(over.await, Some(expected));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_value_by_itself_wins_and_the_rest_still_holds() {
+        let overrides = Overrides::new().rule(retries(3)).label("several");
+        let sent = once()
+            .get(URL)
+            .with_extension(overrides)
+            .with_extension(retries(5))
+            .send();
+        let response = sent.await.unwrap();
+        let report = response.retry_report().unwrap();
+        assert_eq!(report.attempts(), 6);
+        assert_eq!(report.label(), Some(&RetryLabel::from("several")));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_total_timeout_by_itself_wins_and_of_two_deadlines_the_earlier() {
+        let over = async |one: u64, several: u64, deadlines: bool| -> Option<u128> {
+            let overrides = if deadlines {
+                Overrides::new().deadline(Deadline::after(ms(several)))
+            } else {
+                Overrides::new().total_timeout(ms(several))
+            };
+            let transport = Transport::new([hang()]);
+            let mut request = client(&transport, retries(1)).get(URL);
+            request.extensions().insert(overrides);
+            if deadlines {
+                request.extensions().insert(Deadline::after(ms(one)));
+            } else {
+                request.extensions().insert(TotalTimeout(ms(one)));
+            }
+            when_over(request, &transport).await
+        };
+        for (one, several) in [(300, 700), (700, 300)] {
+            assert_eq!(over(one, several, false).await, Some(one.into()));
+            assert_eq!(over(one, several, true).await, Some(300));
+        }
+    }
+
+    #[tokio::test]
+    async fn they_are_nearer_than_the_task_and_leave_to_it_what_they_do_not_set() {
+        let task = Overrides::new().rule(retries(3)).label("task");
+        let own = || Overrides::new().rule(retries(5));
+        let sent = once().get(URL).with_extension(own()).send();
+        let response = with_overrides(task.clone(), sent).await.unwrap();
+        let report = response.retry_report().unwrap();
+        assert_eq!(report.attempts(), 6);
+        assert_eq!(report.label(), Some(&RetryLabel::from("task")));
+        let sent = once().get(URL).with_extension(Overrides::new()).send();
+        assert_eq!(with_overrides(task, sent).await.unwrap().attempts(), 4);
+    }
+}
+
+mod logs {
+    use super::*;
+
+    fn keeping(log: &RetryLog) -> Overrides {
+        Overrides::new().log(log.clone())
+    }
+
+    #[tokio::test]
+    async fn one_that_a_task_sets_holds_the_report_of_the_send_that_ended_last() {
+        let (log, client) = (RetryLog::new(), once());
+        let sends = async {
+            assert_eq!(attempts(&client).await, 2);
+            let report = log.report().unwrap();
+            assert_eq!(report.attempts(), 2);
+            let post = client.post(URL).send().await.unwrap();
+            assert_eq!(post.attempts(), 1);
+        };
+        with_overrides(keeping(&log), sends).await;
+        assert_eq!(log.report().unwrap().attempts(), 1);
+        assert_eq!(attempts(&client).await, 2);
+        assert_eq!(log.report().unwrap().attempts(), 1, "it outlived its scope");
+    }
+
+    #[tokio::test]
+    async fn that_of_the_request_takes_the_place_of_the_tasks() {
+        let (around, own) = (RetryLog::new(), RetryLog::new());
+        let sent = once().get(URL).with_extension(own.clone()).send();
+        with_overrides(keeping(&around), sent).await.unwrap();
+        assert_eq!(own.report().unwrap().attempts(), 2);
+        assert_eq!(around.report(), None);
+    }
+
+    #[tokio::test]
+    async fn one_that_a_task_sets_is_filled_where_no_retry_is_possible() {
+        let log = RetryLog::new();
+        let client = client(&refusing(), RetryRule::never());
+        with_overrides(keeping(&log), client.get(URL).send())
+            .await
+            .unwrap();
+        assert_eq!(log.report().unwrap().attempts(), 1);
+    }
+}
+
+/// The map of the `task-local-extensions` crate is read only with the feature of this name, which
+/// is off by default for what happens here.
+mod a_map_that_a_panic_left_behind {
+    use super::*;
+    use task_local_extensions::{Extensions, set_local_item, with_extensions};
+
+    /// Runs these on one thread of their own, each as a task, and gives how many attempts a POST
+    /// takes that comes after them.
+    fn attempts_of_a_post_after<F: Future<Output = ()> + Send + 'static>(first: F) -> u32 {
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let _ = tokio::spawn(first).await;
+                let post = async { once().post(URL).send().await.unwrap().attempts() };
+                tokio::spawn(post).await.unwrap()
+            })
+        });
+        thread.join().unwrap()
+    }
+
+    #[test]
+    fn lets_the_post_of_another_task_be_sent_again_only_with_the_feature() {
+        let with_the_feature = cfg!(feature = "task-local-extensions");
+        let expected = if with_the_feature { 2 } else { 1 };
+        let map = || Extensions::new().with(ReplaySafe(true));
+        let panics = async move {
+            with_extensions(map(), async { panic!("inside") }).await;
+        };
+        assert_eq!(attempts_of_a_post_after(panics), expected);
+        let sets = async { set_local_item(ReplaySafe(true)).await };
+        assert_eq!(attempts_of_a_post_after(sets), expected);
+    }
+
+    #[test]
+    fn is_none_of_ours() {
+        let safe = || Overrides::new().replay_safe(true);
+        let panics = async move { with_overrides(safe(), async { panic!("inside") }).await };
+        assert_eq!(attempts_of_a_post_after(panics), 1);
+        // The twin: inside its scope it does hold.
+        let post = || async { once().post(URL).send().await.unwrap().attempts() };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        assert_eq!(runtime.block_on(with_overrides(safe(), post())), 2);
+    }
+
+    #[test]
+    fn the_feature_is_off_by_default() {
+        let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
+        let defaults = manifest["features"]["default"].as_array().unwrap();
+        let defaults: Vec<_> = defaults
+            .iter()
+            .filter_map(|feature| feature.as_str())
+            .collect();
+        assert_eq!(defaults, ["tracing", "http2", "rustls"]);
+    }
+}
+
 /// The same types in the map of the `task-local-extensions` crate.
 #[cfg(feature = "task-local-extensions")]
 mod shared_map {
@@ -520,6 +858,24 @@ mod shared_map {
     async fn a_label_in_it_holds() {
         let named = with(RetryLabel::from("shared"), label(&once())).await;
         assert_eq!(named.as_deref(), Some("shared"));
+    }
+
+    #[tokio::test]
+    async fn a_log_in_it_holds() {
+        let log = RetryLog::new();
+        with(log.clone(), attempts(&once())).await;
+        assert_eq!(log.report().unwrap().attempts(), 2);
+    }
+
+    #[tokio::test]
+    async fn several_at_once_in_it_hold_and_a_value_by_itself_wins() {
+        let several = || Overrides::new().rule(retries(3)).label("several");
+        let client = once();
+        assert_eq!(with(several(), attempts(&client)).await, 4);
+        let named = with(several(), label(&client)).await;
+        assert_eq!(named.as_deref(), Some("several"));
+        let map = Extensions::new().with(several()).with(retries(5));
+        assert_eq!(with_extensions(map, attempts(&client)).await.1, 6);
     }
 
     #[tokio::test(start_paused = true)]

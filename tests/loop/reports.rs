@@ -7,11 +7,12 @@ use std::time::{Duration, SystemTime};
 use futures_util::stream;
 use http::{Extensions, HeaderName, Method, StatusCode};
 use reqwest::{Body, Request, Response};
-use reqwest_middleware::Result;
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_retry_rules::{
-    AttemptResult, Backoff, BodySource, BudgetTerms, Jitter, Limits, ResendCount, ResponseExt,
-    RetryBudget, RetryError, RetryEvent, RetryLabel, RetryLog, RetryObserver, RetryPolicy,
-    RetryReport, RetryRule, StopEvent, StopReason, TotalTimeout, TransportError, WaitSource,
+    AttemptResult, Backoff, BodySource, BudgetTerms, Jitter, Limits, Methods, RecoveredEvent,
+    ResendCount, ResponseExt, RetryBudget, RetryError, RetryEvent, RetryLabel, RetryLog,
+    RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RetryRule, StopEvent, StopReason,
+    TotalTimeout, TransportError, WaitSource,
 };
 
 use crate::support::scripted::{
@@ -120,6 +121,102 @@ mod records {
         assert_eq!(elapsed, [ms(3); 2]);
         assert_eq!(transport.times(), [50, 203]);
         assert_eq!(report.elapsed(), ms(206));
+    }
+
+    /// At once, so often.
+    fn tireless(max_retries: u32) -> RetryPolicy {
+        let rule = RetryRule {
+            max_retries,
+            backoff: Backoff {
+                base: Duration::ZERO,
+                ..rule().backoff
+            },
+            ..rule()
+        };
+        RetryPolicy::from(rule).no_budget()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_more_than_a_thousand_the_first_and_the_last_five_hundred_are_kept() {
+        for attempts in [1000, 1001, 2345] {
+            // The status tells the number of the attempt, modulo 100.
+            let mut number = 0;
+            let transport = Transport::choose(move |_| {
+                number += 1;
+                status(500 + number % 100)
+            });
+            let policy = tireless(u32::from(attempts) - 1);
+            let policy = policy.retry_if(Methods::Any, |_| true);
+            let (outcome, report) = get(&transport, policy).await;
+            assert_status(&outcome, 500 + attempts % 100);
+            assert_eq!(transport.count(), usize::from(attempts));
+            assert_eq!(report.attempts(), u32::from(attempts));
+            assert_eq!(outcome.unwrap().attempts(), u32::from(attempts));
+
+            let kept: Vec<_> = (1..=500).chain(attempts - 499..=attempts).collect();
+            let expected = |&number: &u16| StatusCode::from_u16(500 + number % 100).unwrap();
+            let expected: Vec<_> = kept
+                .iter()
+                .map(expected)
+                .map(AttemptResult::Status)
+                .collect();
+            let records = report.records().iter();
+            let results: Vec<_> = records.clone().map(|record| record.result()).collect();
+            assert_eq!(results, expected);
+            // Only the last was followed by no wait.
+            let waits: Vec<_> = records.map(|record| record.wait().is_some()).collect();
+            assert_eq!(waits, [vec![true; 999], vec![false]].concat());
+        }
+    }
+
+    /// A middleware further in that sends by itself, and passes on what it gets.
+    struct Forwards(ClientWithMiddleware);
+
+    #[async_trait::async_trait]
+    impl Middleware for Forwards {
+        async fn handle(&self, _: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+            self.0.post(URL).send().await
+        }
+    }
+
+    /// The promise does not depend on what is kept: one attempt in the middle that may have been
+    /// processed keeps a send around this one from sending again.
+    #[tokio::test(start_paused = true)]
+    async fn what_may_have_been_processed_is_known_of_an_attempt_whose_record_is_gone() {
+        let unsent = TransportError::Connect;
+        for (the_700th, sends) in [(TransportError::Closed, 1), (unsent, 2)] {
+            let mut number = 0;
+            let transport = Transport::choose(move |_| {
+                number += 1;
+                let failure = if number == 700 { the_700th } else { unsent };
+                fail(reqwest_middleware::Error::middleware(failure))
+            });
+            let of_its_words = |error: &reqwest_middleware::Error| match error {
+                reqwest_middleware::Error::Middleware(error) => error.downcast_ref().copied(),
+                reqwest_middleware::Error::Reqwest(_) => None,
+            };
+            let rule = |max_retries| {
+                let rule = tireless(max_retries).rule().clone();
+                let rule = RetryRule {
+                    sent_failures: Methods::Any,
+                    unsent_failures: true,
+                    ..rule
+                };
+                let policy = RetryPolicy::from(rule).no_budget();
+                policy.classify_with(of_its_words)
+            };
+            let outer = RetryRule {
+                sent_failures: Methods::Idempotent,
+                ..rule(1).rule().clone()
+            };
+            let outer = RetryPolicy::from(outer).classify_with(of_its_words);
+            let nested = ClientBuilder::new(crate::support::client().build().unwrap())
+                .with(RetryMiddleware::new(outer))
+                .with(Forwards(client(&transport, rule(1999))))
+                .build();
+            nested.post(URL).send().await.unwrap_err();
+            assert_eq!(transport.count(), sends * 2000, "{the_700th:?}");
+        }
     }
 
     #[test]
@@ -249,6 +346,20 @@ mod logs {
         get_noting(&transport, &log).await.unwrap();
         assert_eq!(log.report().unwrap().attempts(), 3);
         get_noting(&transport, &log).await.unwrap();
+        assert_eq!(log.report().unwrap().attempts(), 1);
+    }
+
+    /// Such a request never reaches the middleware.
+    #[tokio::test(start_paused = true)]
+    async fn one_stays_empty_if_the_request_could_not_be_built() {
+        let log = RetryLog::new();
+        let client = client(&Transport::new([]), rule());
+        let request = client.get("no URL").with_extension(log.clone());
+        request.send().await.unwrap_err();
+        assert_eq!(log.report(), None);
+        // The twin: one that is built and cannot be sent does.
+        let transport = Transport::new([fail(errors::builder())]);
+        get_noting(&transport, &log).await.unwrap_err();
         assert_eq!(log.report().unwrap().attempts(), 1);
     }
 
@@ -528,6 +639,14 @@ mod observers {
             wait: Duration,
             source: WaitSource,
         },
+        Recovered {
+            method: Method,
+            host: Option<String>,
+            label: Option<String>,
+            elapsed: Duration,
+            attempts: u32,
+            status: u16,
+        },
         Stop {
             method: Method,
             host: Option<String>,
@@ -550,7 +669,7 @@ mod observers {
         fn stops(&self) -> Vec<StopReason> {
             let stops = self.all().into_iter().filter_map(|told| match told {
                 Told::Stop { reason, .. } => Some(reason),
-                Told::Retry { .. } => None,
+                Told::Retry { .. } | Told::Recovered { .. } => None,
             });
             stops.collect()
         }
@@ -567,6 +686,17 @@ mod observers {
                 result: event.result(),
                 wait: event.wait(),
                 source: event.wait_source(),
+            });
+        }
+
+        fn on_recovered(&self, event: &RecoveredEvent<'_>) {
+            self.0.lock().unwrap().push(Told::Recovered {
+                method: event.method().clone(),
+                host: event.host().map(str::to_owned),
+                label: event.label().map(ToString::to_string),
+                elapsed: event.elapsed(),
+                attempts: event.attempts(),
+                status: event.status().as_u16(),
             });
         }
 
@@ -694,8 +824,54 @@ mod observers {
         }
         for answer in [ok(), status(404)] {
             let notes = told(&Transport::new([status(503), answer]), rule()).await;
-            assert_eq!((notes.all().len(), notes.stops()), (1, vec![]));
+            // A retry and a recovery.
+            assert_eq!((notes.all().len(), notes.stops()), (2, vec![]));
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recovery_is_reported_once_with_all_that_is_known() {
+        for (answer, code) in [(ok(), 200), (status(404), 404), (status(500), 500)] {
+            let transport = Transport::new([
+                status(503).after(10),
+                fail(errors::closed()),
+                answer.after(5),
+            ]);
+            let told = told(&transport, rule()).await.all();
+            assert_eq!(told.len(), 3, "{told:?}");
+            assert_eq!(
+                told[2],
+                Told::Recovered {
+                    method: Method::GET,
+                    host: Some("origin.test".to_owned()),
+                    label: Some("mine".to_owned()),
+                    elapsed: ms(10 + 100 + 200 + 5),
+                    attempts: 3,
+                    status: code,
+                }
+            );
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_recovery_is_reported_of_an_answer_at_once_or_of_a_send_that_is_given_up() {
+        let is_recovery = |told: &Told| matches!(told, Told::Recovered { .. });
+        let transports = [
+            Transport::new([ok()]),
+            Transport::new([status(503), fail(errors::builder())]),
+            Transport::new(times(4, || status(503))),
+        ];
+        for transport in transports {
+            let told = told(&transport, rule()).await.all();
+            assert!(!told.iter().any(is_recovery), "{told:?}");
+        }
+        // With a log, an answer at once has a report, and was no recovery for that.
+        let notes = Notes::default();
+        let policy = RetryPolicy::from(rule()).observer(notes.clone());
+        let request = client(&Transport::new([ok()]), policy).get(URL);
+        let sent = request.with_extension(RetryLog::new()).send().await;
+        assert_status(&sent, 200);
+        assert_eq!(notes.all(), []);
     }
 
     #[tokio::test(start_paused = true)]
@@ -751,7 +927,7 @@ mod observers {
         *post.extensions() = extensions;
         let _ = post.send().await;
         let stops = notes.all().into_iter().map(|told| match told {
-            Told::Retry { .. } => panic!("{told:?}"),
+            Told::Retry { .. } | Told::Recovered { .. } => panic!("{told:?}"),
             Told::Stop { host, .. } => host,
         });
         stops.collect()

@@ -1,4 +1,4 @@
-//! Retries and stops as `tracing` events, and that nothing secret is in them nor in what our types
+//! Retries, recoveries and stops as `tracing` events, and that nothing secret is in them nor in what our types
 //! show of themselves.
 
 use std::fmt::Debug;
@@ -9,9 +9,9 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderName, HeaderValue, Method};
 use reqwest::Request;
 use reqwest_retry_rules::{
-    Backoff, BodySource, Deadline, FreshBody, Jitter, Methods, Overrides, ResponseExt, RetryBudget,
-    RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryRule,
-    StopEvent, TotalTimeout,
+    Backoff, BodySource, Deadline, FreshBody, Jitter, LogLevel, Methods, Overrides, RecoveredEvent,
+    ResponseExt, RetryBudget, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver,
+    RetryPolicy, RetryRule, StopEvent, TotalTimeout,
 };
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -102,7 +102,7 @@ mod events {
     use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
     #[tokio::test(start_paused = true)]
-    async fn a_line_tells_of_each_retry_and_of_the_stop() {
+    async fn a_line_reports_each_retry_and_the_stop() {
         let rule = RetryRule {
             max_retries: 2,
             ..rule()
@@ -123,7 +123,78 @@ mod events {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_line_tells_of_an_answer_at_once() {
+    async fn a_line_reports_an_answer_that_took_a_retry() {
+        for (answer, code) in [(ok(), 200), (status(404), 404)] {
+            let transport = Transport::new([fail(errors::closed()), answer]);
+            assert_eq!(
+                written(&transport, rule()).await,
+                [
+                    "INFO reqwest_retry_rules: retrying method=GET host=\"origin.test\" \
+                     label=\"mine\" attempt=1 outcome=closed wait_ms=100"
+                        .to_owned(),
+                    format!(
+                        "INFO reqwest_retry_rules: recovered method=GET host=\"origin.test\" \
+                         label=\"mine\" attempt=2 outcome={code}"
+                    ),
+                ]
+            );
+        }
+    }
+
+    /// The levels at which a send that is given up and one that recovers are written.
+    async fn levels(retry: LogLevel, stop: LogLevel) -> (Vec<String>, Vec<String>) {
+        let policy = || RetryPolicy::from(rule()).log_levels(retry, stop);
+        let level = |lines: Vec<String>| {
+            let first = |line: String| line.split(' ').next().unwrap().to_owned();
+            lines.into_iter().map(first).collect()
+        };
+        let given_up = Transport::new([status(503), fail(errors::builder())]);
+        let recovers = Transport::new([status(503), ok()]);
+        let given_up = written(&given_up, policy()).await;
+        (level(given_up), level(written(&recovers, policy()).await))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_policy_sets_the_levels() {
+        use LogLevel::*;
+        for (retry, stop, given_up, recovered) in [
+            (Info, Warn, vec!["INFO", "WARN"], vec!["INFO", "INFO"]),
+            (Warn, Error, vec!["WARN", "ERROR"], vec!["WARN", "WARN"]),
+            (Debug, Info, vec!["DEBUG", "INFO"], vec!["DEBUG", "DEBUG"]),
+            (Trace, Debug, vec!["TRACE", "DEBUG"], vec!["TRACE", "TRACE"]),
+            (Error, Trace, vec!["ERROR", "TRACE"], vec!["ERROR", "ERROR"]),
+            (Off, Warn, vec!["WARN"], vec![]),
+            (Info, Off, vec!["INFO"], vec!["INFO", "INFO"]),
+            (Off, Off, vec![], vec![]),
+        ] {
+            let seen = levels(retry, stop).await;
+            assert_eq!((seen.0, seen.1), (own(&given_up), own(&recovered)));
+        }
+    }
+
+    fn own(lines: &[&str]) -> Vec<String> {
+        lines.iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn observers_are_called_whatever_the_levels() {
+        let output = Output::default();
+        let policy = RetryPolicy::from(rule())
+            .log_levels(LogLevel::Off, LogLevel::Off)
+            .observer(secrets::Shows(output.clone()));
+        let transport = Transport::new([status(503), ok()]);
+        assert_eq!(written(&transport, policy.clone()).await, [""; 0]);
+        let transport = Transport::new([status(503), fail(errors::builder())]);
+        assert_eq!(written(&transport, policy).await, [""; 0]);
+        let text = output.text();
+        let named = |event: &str| text.lines().filter(|line| line.starts_with(event)).count();
+        // Each is shown on one line and on several.
+        assert_eq!(named("RetryEvent"), 4);
+        assert_eq!((named("RecoveredEvent"), named("StopEvent")), (2, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_line_reports_an_answer_at_once() {
         for answer in [ok(), status(404), status(500)] {
             assert_eq!(written(&Transport::new([answer]), rule()).await, [""; 0]);
         }
@@ -219,15 +290,30 @@ mod events {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn the_fields_of_a_recovery_are_these() {
+        let events = kept(vec![status(503), status(404)], Method::PUT).await;
+        let recovery = fields(&[
+            ("message", "recovered"),
+            ("method", "PUT"),
+            ("host", "\"origin.test\""),
+            ("attempt", "2 of type u64"),
+            ("outcome", "404"),
+        ]);
+        let expected = (Level::INFO, "reqwest_retry_rules".to_owned(), recovery);
+        assert_eq!(events[1..], [expected]);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn the_host_is_the_one_that_was_asked() {
-        let elsewhere = || status(503).answered_by("http://other.test/");
-        for method in [Method::GET, Method::POST] {
-            let events = kept(vec![elsewhere(), ok()], method).await;
+        let elsewhere = |code| status(code).answered_by("http://other.test/");
+        // A retry and a recovery; a stop.
+        for (method, count) in [(Method::GET, 2), (Method::POST, 1)] {
+            let events = kept(vec![elsewhere(503), elsewhere(200)], method).await;
             let hosts: Vec<_> = events
                 .iter()
                 .map(|(_, _, fields)| &fields["host"])
                 .collect();
-            assert!(!hosts.is_empty() && hosts.iter().all(|host| *host == "\"origin.test\""));
+            assert_eq!(hosts, vec!["\"origin.test\""; count]);
         }
     }
 
@@ -307,11 +393,15 @@ mod secrets {
             .body("secret-in-response-body")
     }
 
-    /// Shows all that it is told.
-    struct Shows(Output);
+    /// Shows every event.
+    pub struct Shows(pub Output);
 
     impl RetryObserver for Shows {
         fn on_retry(&self, event: &RetryEvent<'_>) {
+            self.0.show(event);
+        }
+
+        fn on_recovered(&self, event: &RecoveredEvent<'_>) {
             self.0.show(event);
         }
 
@@ -386,7 +476,8 @@ mod secrets {
                 .rule(rule())
                 .deadline(Deadline::after(ms(1)))
                 .total_timeout(ms(1))
-                .label("mine"),
+                .label("mine")
+                .log(RetryLog::new()),
         );
         output.show(&TotalTimeout(ms(1)));
         let budget = RetryBudget::default();
