@@ -221,17 +221,25 @@ impl Middleware for Transport {
                 }
                 Ok(answer.into_response(request.url()))
             }
-            Then::Fail(error) => Err(error),
+            Then::Fail(error) => Err(of_this_request(error, request.url())),
             Then::Hang => std::future::pending().await,
             Then::TimeOut(error) => match request.timeout() {
                 Some(timeout) => {
                     tokio::time::sleep(*timeout).await;
-                    Err(error)
+                    Err(of_this_request(error, request.url()))
                 }
                 None => std::future::pending().await,
             },
             Then::Panic => panic!("the transport was told to"),
         }
+    }
+}
+
+/// An error that was met at a socket, as one of this request: it names its URL.
+fn of_this_request(error: Error, asked: &Url) -> Error {
+    match error {
+        Error::Reqwest(error) if error.url().is_some() => error.with_url(asked.clone()).into(),
+        error => error,
     }
 }
 
