@@ -9,6 +9,7 @@ mod support;
 
 mod bad_closures;
 mod budget;
+mod equal_attempts;
 mod extensions;
 mod limits;
 mod long_reports;

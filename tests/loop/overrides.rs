@@ -245,12 +245,16 @@ mod tasks {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_inner_scope_makes_a_bound_later() {
+    async fn the_total_timeout_of_the_innermost_scope_holds() {
         let total = |milliseconds| Overrides::new().total_timeout(ms(milliseconds));
         for (outer, inner) in [(300, 700), (700, 300)] {
-            let nested = with_overrides(total(inner), times_out_after(300));
+            let nested = with_overrides(total(inner), times_out_after(inner.into()));
             assert!(with_overrides(total(outer), nested).await);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_inner_scope_makes_a_deadline_later() {
         let deadline = |milliseconds| Overrides::new().deadline(Deadline::after(ms(milliseconds)));
         let nested = with_overrides(deadline(700), times_out_after(300));
         assert!(with_overrides(deadline(300), nested).await);
@@ -260,15 +264,17 @@ mod tasks {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_request_makes_the_bound_of_its_task_later() {
-        let transport = Transport::new([hang()]);
-        let sent = client(&transport, retries(1))
-            .get(URL)
-            .with_extension(TotalTimeout(ms(700)))
-            .send();
-        let total = Overrides::new().total_timeout(ms(300));
-        assert!(with_overrides(total, sent).await.unwrap_err().timed_out());
-        assert_eq!(transport.now(), 300);
+    async fn the_total_timeout_of_a_request_holds_before_that_of_its_task() {
+        for own in [700, 100] {
+            let transport = Transport::new([hang()]);
+            let sent = client(&transport, retries(1))
+                .get(URL)
+                .with_extension(TotalTimeout(ms(own)))
+                .send();
+            let total = Overrides::new().total_timeout(ms(300));
+            assert!(with_overrides(total, sent).await.unwrap_err().timed_out());
+            assert_eq!(transport.now(), u128::from(own));
+        }
     }
 
     #[tokio::test]
