@@ -520,13 +520,16 @@ mod whole_send {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_earliest_of_all_bounds_holds() {
+    async fn the_earliest_of_the_nearest_timeout_and_all_deadlines_holds() {
         for earliest in 0..3 {
             let bound = |number| ms(if number == earliest { 1000 } else { 2000 });
             let transport = Transport::new([hang()]);
-            let policy = RetryPolicy::from(rule()).total_timeout(bound(0));
-            let overrides = Overrides::new().deadline(Deadline::after(bound(1)));
+            let policy = RetryPolicy::from(rule()).total_timeout(ms(500));
+            let overrides = Overrides::new()
+                .total_timeout(ms(500))
+                .deadline(Deadline::after(bound(0)));
             let sent = get_with(&transport, policy, |own| {
+                own.insert(TotalTimeout(bound(1)));
                 own.insert(Deadline::after(bound(2)));
             });
             let (outcome, _) = with_overrides(overrides, sent).await;

@@ -221,12 +221,12 @@ impl Middleware for Transport {
                 }
                 Ok(answer.into_response(request.url()))
             }
-            Then::Fail(error) => Err(of_request(error, request.url())),
+            Then::Fail(error) => Err(of_this_request(error, request.url())),
             Then::Hang => std::future::pending().await,
             Then::TimeOut(error) => match request.timeout() {
                 Some(timeout) => {
                     tokio::time::sleep(*timeout).await;
-                    Err(of_request(error, request.url()))
+                    Err(of_this_request(error, request.url()))
                 }
                 None => std::future::pending().await,
             },
@@ -235,11 +235,11 @@ impl Middleware for Transport {
     }
 }
 
-/// An error of reqwest's names the URL that was asked, as it does if reqwest made it.
-fn of_request(error: Error, url: &Url) -> Error {
+/// An error that was met at a socket, as one of this request: it names its URL.
+fn of_this_request(error: Error, asked: &Url) -> Error {
     match error {
-        Error::Reqwest(error) => error.with_url(url.clone()).into(),
-        other => other,
+        Error::Reqwest(error) if error.url().is_some() => error.with_url(asked.clone()).into(),
+        error => error,
     }
 }
 
