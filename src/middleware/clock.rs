@@ -37,12 +37,40 @@ pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
         .unwrap_or(moment)
 }
 
-/// Sleeps until `wake`; one that has passed costs no timer.
+/// Sleeps until `wake`. If that has passed, other tasks get one turn and no timer is set: it would
+/// cost a millisecond.
+///
+/// Without that turn a loop around something that is always ready would keep every other task of
+/// its thread from running, and so the timer that is to end it.
 pub(crate) async fn sleep_until(wake: Instant) {
     let now = now();
     if now < wake {
         #[allow(clippy::disallowed_methods)] // the one place
         tokio::time::sleep_until(wake.min(later(now, FAR))).await;
+    } else {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lets other tasks of the runtime run, on other threads too, for `at_least` and a few turns.
+///
+/// No timer is set: the shortest takes more than a millisecond. It is for microseconds, since the
+/// thread is busy meanwhile.
+///
+/// Yielding to the runtime is not enough. What is waited for may be in the hands of another worker,
+/// and that thread may wait for the processor that this one holds. The turns are for a busy
+/// machine, where the first may take all the time; the time is for one with many processors, where
+/// giving one up takes no time.
+pub(crate) async fn let_others_run(at_least: Duration) {
+    const TURNS: u32 = 8;
+    // tokio's clock stands still in a test that pauses it.
+    #[allow(clippy::disallowed_methods)] // the one place
+    let begun = std::time::Instant::now();
+    let mut turns = 0;
+    while turns < TURNS || begun.elapsed() < at_least {
+        tokio::task::yield_now().await;
+        std::thread::yield_now();
+        turns = TURNS.min(turns.saturating_add(1));
     }
 }
 

@@ -194,6 +194,24 @@ async fn each_way_to_ask_is_waited_for_to_the_millisecond() {
             Ok((3000, Server)),
         ),
         row(
+            "a date by the server's clock, an hour in a cache",
+            &[
+                ("date", "Tue, 15 Nov 1994 07:22:31 GMT"),
+                ("age", "3600"),
+                ("retry-after", "Tue, 15 Nov 1994 08:22:34 GMT"),
+            ],
+            Ok((3000, Server)),
+        ),
+        row(
+            "a date by the server's clock, the age unreadable",
+            &[
+                ("date", "Tue, 15 Nov 1994 08:22:31 GMT"),
+                ("age", "an hour"),
+                ("retry-after", "Tue, 15 Nov 1994 08:22:34 GMT"),
+            ],
+            Ok((3000, Server)),
+        ),
+        row(
             "a date by the client's clock, the server's unreadable",
             &[
                 ("date", "yesterday"),

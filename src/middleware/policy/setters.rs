@@ -57,6 +57,10 @@ impl RetryPolicy {
     /// which a middleware cannot read, so a longer one lengthens that. It starts again with each
     /// attempt.
     ///
+    /// Its clock goes on while the middleware waits. So a refused response that comes back after a
+    /// wait, because time ran out meanwhile or no body could be made for the next attempt, may fail
+    /// with a timeout as its body is read. [`head_timeout`](Self::head_timeout) ends with the head.
+    ///
     /// # Examples
     ///
     /// ```
@@ -232,9 +236,9 @@ impl RetryPolicy {
     ///
     /// Bytes are counted as they come out of reqwest, after decoding. A body whose stated length is
     /// larger is not read at all. The reading ends with the wait, though over HTTP/1.1 it is given
-    /// at least 20 ms where the limits allow: a new connection costs as much. After a body that was
-    /// read to its end, a retry over HTTP/1.1 waits another millisecond or two, within the same 20
-    /// ms, for its connection to go back into the pool; a longer wait covers both.
+    /// at least 20 ms if the limits allow: a new connection costs as much. If there is no wait after
+    /// a body that was read to its end, other tasks are let run for some 50 µs before the retry, so
+    /// that its HTTP/1.1 connection can go back into the pool.
     ///
     /// # Examples
     ///
@@ -251,10 +255,15 @@ impl RetryPolicy {
     /// Reads the body of a successful response inside the attempt, up to this many bytes, so that a
     /// body that breaks off can be retried. Zero, the default, reads nothing.
     ///
-    /// A longer body streams on as usual, with nothing lost. Where a body broke off and is not
-    /// retried, the response comes back with a body that yields the part that was read and then the
-    /// error. `text/event-stream` and protocol upgrades are left alone. A body that was read whole
-    /// has a length: `content_length()` of a chunked response turns from `None` to `Some`.
+    /// A longer body streams on as usual, with nothing lost. If a body broke off and is not retried,
+    /// the response comes back with a body that yields the part that was read and then the error. A
+    /// compressed body that ends too early is one that broke off, in every coding that reqwest
+    /// decodes. A body that was read whole has a length: `content_length()` of a chunked response
+    /// turns from `None` to `Some`.
+    ///
+    /// A stream that may have no end is left alone: `text/event-stream`, lines of JSON
+    /// (`application/x-ndjson`, `application/jsonl` and their kin), `application/json-seq`,
+    /// `multipart/x-mixed-replace`, gRPC, and the bytes of another protocol after an upgrade.
     ///
     /// A client's `read_timeout` runs from the last read on, whoever made it. So a body of which
     /// the middleware read a part, here or for [`drain_limit`](Self::drain_limit), times out if the

@@ -28,8 +28,9 @@ pub trait ResponseExt: sealed::Sealed {
     /// How long the server asks to wait, from `retry-after-ms` or `Retry-After` (RFC 9110,
     /// 10.2.3), whatever the status and whether or not a rule acted on it.
     ///
-    /// A date is measured against the response's own `Date` header if that can be read, else
-    /// against `now`; without either the result is `None`.
+    /// A date is measured against the response's own `Date` plus its `Age`
+    /// ([`ResponseHead::date`](crate::ResponseHead::date)) if that can be read, else against `now`.
+    /// Without either the result is `None`.
     ///
     /// # Examples
     ///

@@ -1,5 +1,7 @@
-//! Reading the rest of a refused response: so that its HTTP/1 connection is used again, and so that
-//! what is left unread of it does not fill the window that all streams of a later version share.
+//! Reading the rest of a refused response.
+//!
+//! An HTTP/1 connection is used again only once the response is read. A stream of a later version
+//! that is left unread fills the window that all streams of its connection share.
 
 use std::time::Duration;
 
@@ -9,13 +11,12 @@ use tokio::time::Instant;
 use super::read_ahead::{Progress, ReadAhead};
 use crate::middleware::clock;
 
-/// How long a connection is given to go back into its pool, which it does in tasks of its own: no
-/// sign of it reaches us. It is what a zero wait costs over HTTP/1 (a tick or two of tokio's timer),
-/// and far from loopback it is less than a new connection.
+/// How long hyper is given to put a connection back into its pool.
 ///
-/// Letting the other tasks run instead, be it 64 times, is done in a tenth of that, but where
-/// `block_on` runs the send it lets none run, and then every other retry took a new connection.
-const POOLING: Duration = Duration::from_millis(1);
+/// Two tasks of hyper's do that after the last byte is read, and nothing shows when they have. On
+/// loopback they took up to four turns of the runtime. A sleep would do as well, but the shortest
+/// takes more than a millisecond, and a new connection often less.
+const POOLING: Duration = Duration::from_micros(50);
 
 /// A refused response while its retry is waited for.
 pub(crate) struct Refused {
@@ -32,7 +33,7 @@ enum Held {
 }
 
 impl Refused {
-    /// Makes ready to drain the response; one whose body says that it is longer is left alone.
+    /// Makes ready to drain the response. One whose body says that it is longer is left alone.
     pub(crate) fn new(response: Response, limit: usize) -> Self {
         let exclusive = response.version() <= http::Version::HTTP_11;
         let pooled = limit > 0 && exclusive && response.remote_addr().is_some();
@@ -48,22 +49,26 @@ impl Refused {
         }
     }
 
-    /// Reads the body up to `limit` bytes, and until `wake` at the longest, or `grace` where that
-    /// is later and saves a connection.
+    /// Reads the body up to `limit` bytes, and until `wake` at the longest, or `grace` if that is
+    /// later and saves a connection.
     pub(crate) async fn drain(&mut self, limit: usize, wake: Instant, grace: Instant) {
         let end = if self.exclusive {
             wake.max(grace)
         } else {
             wake
         };
-        let whole = match &mut self.held {
+        let is_whole = match &mut self.held {
             Held::Untouched(response) => response.content_length() == Some(0),
             Held::Begun(ahead) => {
                 clock::timeout_at(end, ahead.read(limit)).await == Ok(Progress::Whole)
             }
         };
-        if whole && self.pooled {
-            clock::sleep_until(clock::later(clock::now(), POOLING).min(end)).await;
+        // The rest of a wait is time enough, and so no turns are needed. Nor is there time for them
+        // if no grace was given.
+        let now = clock::now();
+        let is_short = clock::later(now, POOLING) > wake;
+        if is_whole && self.pooled && is_short && now < end {
+            clock::let_others_run(POOLING).await;
         }
     }
 

@@ -19,18 +19,36 @@ use crate::support::h1::H1;
 use crate::support::h2::{Act as Act2, H2};
 use crate::support::script::{Act, Answer, Body, End};
 use crate::support::sends::{Went, on_both_runtimes, retrying, send};
+use crate::support::tls::{Cert, Tls, trusting};
 
 /// How many connections a server sees that answers 503, 503, 503, 200.
 async fn connections(refused: &Answer, policy: &RetryPolicy) -> usize {
-    paused(refused, policy).await.0
+    paused(Over::Tcp, refused, policy).await.0
+}
+
+/// What HTTP/1.1 is spoken over.
+#[derive(Clone, Copy)]
+enum Over {
+    Tcp,
+    Tls,
+}
+
+fn thrice(refused: &Answer) -> Vec<Act> {
+    let refused = Act::from(refused.clone());
+    vec![refused.clone(), refused.clone(), refused, Act::ok("done")]
 }
 
 /// The same, and how long the pauses between the attempts were in all.
-async fn paused(refused: &Answer, policy: &RetryPolicy) -> (usize, Duration) {
-    let refused = Act::from(refused.clone());
-    let acts = vec![refused.clone(), refused.clone(), refused, Act::ok("done")];
-    let server = H1::start(acts).await;
-    let client = retrying(support::client().gzip(true), policy.clone());
+async fn paused(over: Over, refused: &Answer, policy: &RetryPolicy) -> (usize, Duration) {
+    let (server, client) = match over {
+        Over::Tcp => (H1::start(thrice(refused)).await, support::client()),
+        Over::Tls => {
+            let acceptor = Tls::new(Cert::Good).acceptor();
+            let server = H1::start_tls(acceptor, thrice(refused)).await;
+            (server, trusting())
+        }
+    };
+    let client = retrying(client.gzip(true), policy.clone());
     let (outcome, went) = send(client.get(server.url("/"))).await;
     let answer = outcome.unwrap();
     let report = answer.retry_report().unwrap();
@@ -62,19 +80,19 @@ async fn take_one_at_once(refused: Answer, policy: impl Fn(Duration) -> RetryPol
 /// How much longer than its wait a pause may be to read an answer to its end.
 const GRACE: Duration = ms(20);
 
-/// Sends in turn take one connection each. One that takes more tells nothing where a pause may have
-/// lasted as long as the grace, as it may on a busy machine. That may also use up the millisecond
-/// which a connection is given to be free, so a few others may take more: not as many as one.
-async fn take_one(refused: Answer, wait: Duration) {
+/// Sends in turn take one connection each. One that takes more tells nothing if a pause may have
+/// lasted as long as the grace, as it may on a busy machine. Such a machine may also keep hyper
+/// from its turns, so one in twenty others may take more.
+async fn take_one(over: Over, refused: Answer, wait: Duration) {
     let policy = waiting(wait);
     let (mut one, mut more) = (0, Vec::new());
     for _ in 0..1000 {
-        match paused(&refused, &policy).await {
+        match paused(over, &refused, &policy).await {
             (1, _) => one += 1,
             (_, paused) if paused >= wait * 2 + GRACE => {}
             (count, _) => more.push(count),
         }
-        if one == more.len() + 20 {
+        if one == (more.len() + 1) * 20 {
             return;
         }
     }
@@ -102,8 +120,25 @@ fn waiting(wait: Duration) -> RetryPolicy {
 on_both_runtimes! {
     async fn bodies_that_come_with_the_head_take_one_connection() {
         for wait in [ms(0), ms(1), ms(5)] {
-            take_one(refused().body(large()), wait).await;
+            take_one(Over::Tcp, refused().body(large()), wait).await;
         }
+    }
+
+    async fn over_tls_bodies_that_come_with_the_head_take_one_connection() {
+        take_one(Over::Tls, refused().body(large()), ms(0)).await;
+    }
+
+    /// A timer takes a millisecond at least. A busy machine may take any time, but not each time.
+    async fn where_there_is_no_wait_no_timer_is_set() {
+        let (refused, policy) = (refused().body(large()), waiting(ms(0)));
+        for _ in 0..1000 {
+            let (_, plain) = paused(Over::Tcp, &refused, &policy).await;
+            let (_, tls) = paused(Over::Tls, &refused, &policy).await;
+            if plain < ms(3) && tls < ms(3) {
+                return;
+            }
+        }
+        panic!("three pauses never took less than three milliseconds");
     }
 
     async fn bodies_that_come_after_the_head_take_one_connection() {
@@ -112,18 +147,18 @@ on_both_runtimes! {
     }
 
     async fn bodies_that_come_within_the_grace_take_one_connection() {
-        take_one(refused().body_later(ms(2), large()), ms(0)).await;
+        take_one(Over::Tcp, refused().body_later(ms(2), large()), ms(0)).await;
     }
 
     async fn answers_without_a_body_take_one_connection() {
-        take_one(refused(), ms(0)).await;
+        take_one(Over::Tcp, refused(), ms(0)).await;
     }
 
     async fn chunked_bodies_with_trailers_take_one_connection() {
         let pieces = vec![Bytes::from(vec![b'x'; 10_000]); 4];
         let trailers = vec![("x-sum".to_owned(), "1".to_owned())];
         let refused = refused().send(Body::Chunked(pieces, trailers));
-        take_one(refused, ms(0)).await;
+        take_one(Over::Tcp, refused, ms(0)).await;
     }
 
     async fn a_body_of_single_bytes_takes_one_connection() {

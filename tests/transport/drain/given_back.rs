@@ -164,3 +164,29 @@ async fn an_answer_that_broke_off_comes_back_with_its_part_and_then_the_error() 
         }
     }
 }
+
+/// The answer to a PUT that comes back after 800 ms, with most of its body unread.
+async fn comes_back_late(limits: impl FnOnce(RetryPolicy) -> RetryPolicy) -> (H1, Response) {
+    let server = H1::start(Answer::new(503).body(vec![b'x'; 1_000_000])).await;
+    let policy = limits(RetryPolicy::from(after(ms(800))));
+    let client = retrying(support::client(), policy);
+    let request = client.put(server.url("/")).with_extension(failing_source());
+    let (outcome, went) = send(request).await;
+    let expected = Went::stopped([UNAVAILABLE], StopReason::NotReplayable);
+    assert_eq!(went, expected);
+    (server, outcome.unwrap())
+}
+
+#[tokio::test]
+async fn the_timeout_of_an_attempt_goes_on_over_the_answer_that_comes_back() {
+    let (_server, answer) = comes_back_late(|policy| policy.attempt_timeout(ms(700))).await;
+    let error = answer.bytes().await.unwrap_err();
+    assert!(error.is_timeout(), "{error:?}");
+}
+
+/// The twin.
+#[tokio::test]
+async fn the_timeout_of_a_head_does_not() {
+    let (_server, answer) = comes_back_late(|policy| policy.head_timeout(ms(700))).await;
+    assert_eq!(answer.bytes().await.unwrap(), vec![b'x'; 1_000_000]);
+}

@@ -1,5 +1,6 @@
 //! What draining costs in bytes and time, on a clock that stands still.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -315,4 +316,36 @@ async fn a_total_timeout_of_the_request_bounds_the_draining_too() {
     );
     assert_eq!(stage.pauses(), [ms(50)]);
     assert!(probe.fate().dropped);
+}
+
+/// A transport that is never waited for.
+#[derive(Clone, Default)]
+struct Refusing(Arc<AtomicUsize>);
+
+#[async_trait::async_trait]
+impl Middleware for Refusing {
+    async fn handle(&self, _: Request, _: &mut Extensions, _: Next<'_>) -> Result<Response> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Ok(answer(Version::HTTP_11, 503, Some(0), []).0)
+    }
+}
+
+/// The timer of the caller's own timeout is on the same thread.
+#[tokio::test]
+async fn a_zero_wait_lets_other_tasks_run() {
+    let refusing = Refusing::default();
+    let client = support::client().build().unwrap();
+    let rule = RetryRule {
+        max_retries: 1_000_000,
+        ..after(ms(0))
+    };
+    let client = reqwest_middleware::ClientBuilder::new(client)
+        .with(RetryMiddleware::new(RetryPolicy::from(rule).no_budget()))
+        .with(refusing.clone())
+        .build();
+    let sending = client.get("http://target.test/").send();
+    let outcome = tokio::time::timeout(ms(20), sending).await;
+    assert!(outcome.is_err(), "it ended by itself: {outcome:?}");
+    let attempts = refusing.0.load(Ordering::SeqCst);
+    assert!((2..1_000_000).contains(&attempts), "{attempts} attempts");
 }
