@@ -8,6 +8,8 @@ mod support;
 
 #[path = "lying_servers/frames.rs"]
 mod frames;
+#[path = "lying_servers/noise.rs"]
+mod noise;
 #[path = "lying_servers/out_of_turn.rs"]
 mod out_of_turn;
 #[path = "lying_servers/words.rs"]
