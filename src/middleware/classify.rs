@@ -117,6 +117,9 @@ use crate::TransportError;
 /// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports
 ///   one that comes in while it opens a stream on that stream, also when it covers it and the
 ///   request goes out and is processed.
+/// - Why an HTTP/2 connection broke before the request was written: hyper reports no cause. If the
+///   alert about a client certificate comes that early, the class is `NotProcessed`, and the next
+///   attempt tells.
 /// - What a wrapper hides. One whose `source()` leads past the `reqwest::Error`, as thiserror's
 ///   `transparent` does, is no failure of the transport.
 ///

@@ -1,7 +1,8 @@
-//! A man in the middle who spoils TLS on its way.
+//! Between a client and a server: who spoils TLS on its way, and who is slow.
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -24,18 +25,26 @@ pub enum Spoilt {
     /// This one of the client's encrypted records, counted from 1. Under TLS 1.2 the first holds
     /// the request, under TLS 1.3 the second, after the end of the handshake.
     Request(usize),
-    /// The server's next one after this many requests came to it whole.
-    Answer(Log, usize),
+    /// The server's next one after a request came to it whole over the connection.
+    Answer(Log),
     /// None.
     Nothing,
 }
 
 impl Spoilt {
-    fn hits(&self, from_client: bool, encrypted: usize) -> bool {
+    /// Whether it is this one, if the server had so many requests before the connection.
+    fn is(&self, from_client: bool, encrypted: usize, before: usize) -> bool {
         match self {
             Spoilt::Request(number) => from_client && encrypted == *number,
-            Spoilt::Answer(log, requests) => !from_client && log.count() >= *requests,
+            Spoilt::Answer(log) => !from_client && log.count() > before,
             Spoilt::Nothing => false,
+        }
+    }
+
+    fn requests(&self) -> usize {
+        match self {
+            Spoilt::Answer(log) => log.count(),
+            Spoilt::Request(_) | Spoilt::Nothing => 0,
         }
     }
 }
@@ -58,6 +67,27 @@ pub async fn before(server: SocketAddr, noise: Noise, spoilt: Spoilt) -> Raw {
     .await
 }
 
+/// Stands between its clients and a server, and holds back for a while whatever the server writes.
+pub async fn late(server: SocketAddr, wait: Duration) -> Raw {
+    Raw::start(move |client, _, _| async move {
+        let (mut from_client, mut to_client) = client.into_split();
+        let (mut from_server, mut to_server) = TcpStream::connect(server).await?.into_split();
+        let _ = tokio::join!(tokio::io::copy(&mut from_client, &mut to_server), async {
+            let mut buffer = [0; 16 * 1024];
+            loop {
+                let read = from_server.read(&mut buffer).await?;
+                if read == 0 {
+                    return to_client.shutdown().await;
+                }
+                tokio::time::sleep(wait).await;
+                to_client.write_all(&buffer[..read]).await?;
+            }
+        });
+        Ok(())
+    })
+    .await
+}
+
 /// Passes records on until the end of either side.
 async fn pass_on(
     from: &mut (impl AsyncRead + Unpin),
@@ -67,6 +97,7 @@ async fn pass_on(
     from_client: bool,
 ) -> io::Result<()> {
     const ENCRYPTED: u8 = 23;
+    let before = spoilt.requests();
     let (mut encrypted, mut over) = (0, false);
     loop {
         let mut head = [0; 5];
@@ -77,7 +108,7 @@ async fn pass_on(
         record.resize(5 + usize::from(u16::from_be_bytes([head[3], head[4]])), 0);
         from.read_exact(&mut record[5..]).await?;
         encrypted += usize::from(head[0] == ENCRYPTED);
-        if head[0] == ENCRYPTED && !over && spoilt.hits(from_client, encrypted) {
+        if head[0] == ENCRYPTED && !over && spoilt.is(from_client, encrypted, before) {
             over = true;
             match noise {
                 Noise::Flip => {

@@ -248,8 +248,8 @@ faults! {
     Some(Certificate), without "rustls": Some(Closed) => tls {
         client_certificate_demanded_after_the_handshake 10;
         client_certificate_refused_after_the_handshake 10;
-        client_certificate_demanded_over_http2 30;
-        client_certificate_refused_over_http2 30;
+        client_certificate_demanded_over_http2 5;
+        client_certificate_refused_over_http2 5;
     }
     "no TLS, or none in common":
     Some(Protocol), without "rustls": Some(Tls) => tls {

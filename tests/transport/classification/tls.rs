@@ -1,6 +1,7 @@
 //! Faults of TLS.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use reqwest::{ClientBuilder, Method};
 use rustls::version::{TLS12, TLS13};
@@ -8,6 +9,7 @@ use rustls::version::{TLS12, TLS13};
 use super::{Failed, TARGET, lost, send, via};
 use crate::support::h1::H1;
 use crate::support::h2::{Act as StreamAct, H2};
+use crate::support::noise;
 use crate::support::proxy;
 use crate::support::raw::Raw;
 use crate::support::script::{Act, End};
@@ -168,7 +170,11 @@ async fn over_http2(client: ClientBuilder, method: Method) -> Failed {
         .alpn("h2")
         .demand_client_certificate();
     let server = H2::start_tls(tls.acceptor(), StreamAct::ok("never")).await;
-    let error = send(client, method, server.url("/")).await.unwrap_err();
+    // hyper keeps nothing of an alert that comes before it has written the request.
+    let late = noise::late(server.addr, Duration::from_millis(50)).await;
+    let error = send(client, method, late.url("https", "/"))
+        .await
+        .unwrap_err();
     Failed::new(error, server.count())
 }
 

@@ -108,7 +108,7 @@ async fn on_the_way_back(
 ) -> Failed {
     let tls = Tls::new(Cert::Good).only(version).acceptor();
     let server = H1::start_tls(tls, Act::ok("never")).await;
-    let answer = Spoilt::Answer((*server).clone(), 1);
+    let answer = Spoilt::Answer((*server).clone());
     let between = noise::before(server.addr, noise, answer).await;
     let error = send(trusting(), method, between.url("https", "/"))
         .await
@@ -120,7 +120,7 @@ async fn on_the_way_back(
 async fn on_the_way_back_over_http2(noise: Noise, method: Method) -> Failed {
     let tls = Tls::new(Cert::Good).alpn("h2").acceptor();
     let server = H2::start_tls(tls, StreamAct::ok("never")).await;
-    let answer = Spoilt::Answer((*server).clone(), 1);
+    let answer = Spoilt::Answer((*server).clone());
     let between = noise::before(server.addr, noise, answer).await;
     let error = send(trusting(), method, between.url("https", "/"))
         .await

@@ -2,6 +2,7 @@
 //! and never a second sending of what may have been processed.
 
 mod frames;
+mod noise;
 mod out_of_turn;
 mod words;
 
