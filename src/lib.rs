@@ -64,15 +64,15 @@
 //!   a [`StopReason`]. [`RetryRule::validate`] finds what cannot be meant, and
 //!   [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
 //!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
-//! - **The middleware**: [`RetryMiddleware`], [`RetryPolicy`] for what is not data,
-//!   [`client_builder`], [`client_builder_with_redirects`] and [`tracked_redirects`],
-//!   [`RetryBudget`].
+//! - **The middleware**: [`RetryMiddleware`]; [`RetryPolicy`] for what is not data, whose closures
+//!   see a [`ResponseHead`] and give a [`Judgement`]; [`RetryBudget`]; [`client_builder`],
+//!   [`client_builder_with_redirects`] and [`tracked_redirects`].
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
 //!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`], [`Overrides`]. **What a task changes**:
 //!   [`with_rule`], and [`with_overrides`] with [`Overrides`]. Nearest wins, kind by kind.
 //! - **What happened**: [`RetryReport`] through [`ResponseExt`] and [`RetryLog`],
-//!   [`RetryObserver`]; of an error, [`ErrorExt`] and the few that are this crate's own,
+//!   [`RetryObserver`] and [`LogLevel`]; of an error, [`ErrorExt`] and the few that are this crate's own,
 //!   [`RetryError`]; in a middleware further in (nearer the network), [`ResendCount`].
 //!
 //! # Scope of this crate
