@@ -8,8 +8,7 @@ use proptest::prelude::*;
 use reqwest::{Body, Method, Request, Response, Url};
 use reqwest_middleware::{Middleware, Next, Result};
 use reqwest_retry_rules::{
-    ReplaySafe, RetryEvent, RetryMiddleware, RetryObserver, RetryPolicy, RetryRule, StatusMatch,
-    StatusRule,
+    ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StatusRule,
 };
 
 use crate::support::sends::at_once;
