@@ -113,8 +113,8 @@ pub use middleware::{
     with_rule,
 };
 pub use rule::{
-    Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods, RetryAfter,
-    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, Schedule,
+    Advice, Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods,
+    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule, RuleFault, Schedule,
     ScheduledRetry, StatusMatch, StatusRule, StopReason, TransportError, WaitFormat, WaitHeader,
     WaitSource, parse_retry_after, retry_after_ms,
 };

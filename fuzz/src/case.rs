@@ -140,7 +140,7 @@ fn rule(u: &mut Unstructured<'_>) -> Result<RetryRule> {
             Ok(StatusRule {
                 statuses: list(u, status_match)?,
                 methods: methods(u)?,
-                backoff: None,
+                backoff: option(u, backoff)?,
             })
         })?,
         sent_failures: methods(u)?,
@@ -149,17 +149,21 @@ fn rule(u: &mut Unstructured<'_>) -> Result<RetryRule> {
         override_header: option(u, name)?,
         veto_header: option(u, name)?,
         retry_after: retry_after(u)?,
-        backoff: Backoff {
-            base: duration(u)?,
-            max: duration(u)?,
-            growth: per_mille(u)?,
-            jitter: jitter(u)?,
-        },
+        backoff: backoff(u)?,
         limits: Limits {
             soft_elapsed: option(u, duration)?,
             min_retries: count(u)?,
             hard_elapsed: option(u, duration)?,
         },
+    })
+}
+
+fn backoff(u: &mut Unstructured<'_>) -> Result<Backoff> {
+    Ok(Backoff {
+        base: duration(u)?,
+        max: duration(u)?,
+        growth: per_mille(u)?,
+        jitter: jitter(u)?,
     })
 }
 
@@ -173,8 +177,11 @@ fn retry_after(u: &mut Unstructured<'_>) -> Result<RetryAfter> {
                 WaitFormat::UnixMillis,
                 WaitFormat::HttpDate,
             ];
-            let (name, format) = (name(u)?, *u.choose(&formats)?);
-            Ok(WaitHeader { name, format, statuses: vec![] })
+            Ok(WaitHeader {
+                name: name(u)?,
+                format: *u.choose(&formats)?,
+                statuses: list(u, status_match)?,
+            })
         })?,
         source: *u.choose(&[
             RetryAfterSource::Ignore,
@@ -261,6 +268,7 @@ fn headers(u: &mut Unstructured<'_>) -> Result<HeaderMap> {
         "0.25",
         "784111777",
         "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sun, 06 Nov 1994 08:49:37 UTC",
     ];
     let mut headers = HeaderMap::new();
     for _ in 0..u.int_in_range(0..=4)? {

@@ -39,7 +39,11 @@ pub fn check_header_text(data: &[u8]) {
             WaitFormat::HttpDate,
         ] {
             let name = HeaderName::from_static("x-wait");
-            let header = WaitHeader { name, format, statuses: vec![] };
+            let header = WaitHeader {
+                name,
+                format,
+                statuses: vec![],
+            };
             assert_eq!(
                 header.read(&headers, now),
                 model::wait_header(&header, &headers, now)

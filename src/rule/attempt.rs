@@ -35,13 +35,14 @@ pub struct Attempt<'a> {
     pub now: Option<SystemTime>,
     /// How long the send has taken so far, all attempts and waits together.
     pub elapsed: Duration,
-    /// How much time is left to the send, where something bounds it.
+    /// How much time is left to the send, if something bounds it.
     pub remaining: Option<Duration>,
     /// A wait that the caller knows the server asks for. It takes precedence over the headers, and
     /// applies to failures too.
     pub server_delay: Option<Duration>,
-    /// Where the caller's own test of the response held, the methods for which it did: such a
-    /// response is retried although no [`StatusRule`](crate::StatusRule) contains its status.
+    /// If the caller's own test of the response held, the methods for which it did. Such a response
+    /// is retried for these methods too, whether or not a [`StatusRule`](crate::StatusRule)
+    /// contains its status; only a row for [`Methods::Never`] outranks it.
     pub condition: Option<&'a Methods>,
     /// Whether the request may be sent twice without doing more than once (RFC 9110, 9.2.2).
     ///
@@ -101,5 +102,11 @@ impl<'a> Attempt<'a> {
             replaced: false,
             paused: None,
         }
+    }
+
+    /// Whether `methods` allow it.
+    #[inline]
+    pub(super) fn is_among(&self, methods: &Methods) -> bool {
+        methods.allows(self.method, self.idempotent)
     }
 }

@@ -1,8 +1,10 @@
 use std::time::Duration;
 
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
-use super::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError, WaitSource};
+use super::{
+    Attempt, AttemptOutcome, Methods, RetryRule, StatusRule, StopReason, TransportError, WaitSource,
+};
 
 /// What to do about a failed attempt: send again after a wait, or stop and say why.
 ///
@@ -56,41 +58,43 @@ impl RetryRule {
     ///
     /// The checks run in this order, and the first that applies decides:
     ///
-    /// 1. [`max_retries`](RetryRule::max_retries) retries made: `Exhausted`.
-    /// 2. A request that cannot be sent again: `NotReplayable`.
-    /// 3. A response of status 400 or above whose [`override_header`](RetryRule::override_header)
-    ///    says `false`: `ServerSaidNo`. One that says `true` is retried whatever its method, and
-    ///    step 4 is left out. Any other value is ignored, and the first value counts.
-    /// 4. An outcome that the rule retries for no method: `NotRetryable`; for others than this
+    /// 1. [`max_retries`](RetryRule::max_retries) retries were made: `Exhausted`.
+    /// 2. The request cannot be [sent again](Attempt::replayable): `NotReplayable`.
+    /// 3. The caller's own test [refuses](Attempt::vetoed): `NotRetryable`.
+    /// 4. The response has status 400 or above, and its
+    ///    [`override_header`](RetryRule::override_header) or its
+    ///    [`veto_header`](RetryRule::veto_header) says `false`: `ServerSaidNo`. If the override
+    ///    header says `true`, step 5 is left out.
+    /// 5. The rule retries the outcome for no method: `NotRetryable`; for other methods than this
     ///    one: `MethodNotAllowed`.
-    ///    - A response is retried for the methods of the first of
-    ///      [`statuses`](RetryRule::statuses) that contains its status; where none does, for those
-    ///      of [`Attempt::condition`].
-    ///    - A failed certificate or a peer that speaks no valid protocol is not retried.
-    ///    - A proxy's refusal with a status is retried for every method where
-    ///      [`unsent_failures`](RetryRule::unsent_failures) is set and the first of `statuses`
-    ///      that contains the status is not for [`Methods::Never`]; else it is not retried.
-    ///    - A timeout is not retried where [`timeouts`](RetryRule::timeouts) is not set.
-    ///    - Another failure that proves the request unsent is retried for every method where
-    ///      `unsent_failures` is set.
-    ///    - Any other failure is retried for the methods of
-    ///      [`sent_failures`](RetryRule::sent_failures).
-    /// 5. The wait is what the server asks for, as [`retry_after`](RetryRule::retry_after) takes
-    ///    it, else the [`backoff`](RetryRule::backoff). One above a cap that stops:
-    ///    `RetryAfterTooLong`.
-    /// 6. No time for the wait: `HardLimit`, `SoftLimit`, or `Budget`, as
+    ///    - A response: the first of [`statuses`](RetryRule::statuses) that contains its status, or
+    ///      [`Attempt::condition`]; it is enough that one of them allows the method. But a row for
+    ///      [`Methods::Never`] outranks a condition.
+    ///    - `Certificate` and `Protocol`: never.
+    ///    - `Proxy` with a status: every method, if
+    ///      [`unsent_failures`](RetryRule::unsent_failures) is set and the first of `statuses` that
+    ///      contains the status is not for `Methods::Never`; else never.
+    ///    - A timeout: never, if [`timeouts`](RetryRule::timeouts) is not set.
+    ///    - Another failure that proves the request [unsent](TransportError::is_unsent): every
+    ///      method, if `unsent_failures` is set.
+    ///    - Any other failure: the methods of [`sent_failures`](RetryRule::sent_failures).
+    /// 6. The request was processed, and the outcome is that of another that
+    ///    [went in its place](Attempt::replaced): `MethodNotAllowed`, unless the request is
+    ///    idempotent or its method is in `sent_failures`.
+    /// 7. The wait is what the server asks, as [`retry_after`](RetryRule::retry_after) takes it,
+    ///    else the [backoff of the row](StatusRule::backoff) or the rule's
+    ///    [`backoff`](RetryRule::backoff). The server asks for more than a cap that stops:
+    ///    `RetryAfterTooLong`. While the origin is [paused](Attempt::paused), the wait is at least
+    ///    that long.
+    /// 8. There is no time for the wait: `HardLimit`, `SoftLimit` or `Budget`, as
     ///    [`limits`](RetryRule::limits) and [`Attempt::remaining`] say.
     ///
     /// So a time limit is given as the reason only for what would have been retried, and a wait
-    /// above the cap is `RetryAfterTooLong` even where a time limit would stop too.
+    /// above the cap is `RetryAfterTooLong` even if a time limit would stop too.
     ///
-    /// The middleware adds one check after step 4: where a request was processed, and what came back
-    /// is the answer to another that took its place (a POST after a 303), it is `MethodNotAllowed`
-    /// unless the method is in [`sent_failures`](RetryRule::sent_failures) or the request is
-    /// idempotent. See [`tracked_redirects`](crate::tracked_redirects).
-    ///
-    /// Every rule and all facts give an answer, the same one each time: sums saturate, and a
-    /// header that cannot be read counts as absent.
+    /// Every rule and all facts give an answer, the same one each time: sums saturate, and a header
+    /// that cannot be read counts as absent. In the headers of step 4 case and surrounding white
+    /// space are ignored, the first value counts, and any other word has no effect.
     ///
     /// # Examples
     ///
@@ -112,76 +116,74 @@ impl RetryRule {
     /// assert_eq!(rule.decide(&closed, &post), Decision::Stop(StopReason::MethodNotAllowed));
     /// ```
     pub fn decide(&self, outcome: &AttemptOutcome<'_>, attempt: &Attempt<'_>) -> Decision {
-        match self.wait_or_reason(outcome, attempt, false) {
+        match self.wait_or_reason(outcome, attempt) {
             Ok((wait, _)) => Decision::Wait(wait),
             Err(reason) => Decision::Stop(reason),
         }
     }
 
     /// What [`decide`](Self::decide) says, and where the wait comes from.
-    ///
-    /// Where the request was answered and another went in its place (`replaced`: a POST after a
-    /// 303), the outcome is that other's, and what the request itself did is done: then it also
-    /// takes a method that may be repeated.
     #[inline]
     pub(crate) fn wait_or_reason(
         &self,
         outcome: &AttemptOutcome<'_>,
         attempt: &Attempt<'_>,
-        replaced: bool,
     ) -> Result<(Duration, WaitSource), StopReason> {
-        // 1.
+        // 1. Is a retry left?
         if attempt.attempt >= self.max_retries {
             return Err(StopReason::Exhausted);
         }
-        // 2.
+        // 2. Can the request be sent again?
         if !attempt.replayable {
             return Err(StopReason::NotReplayable);
         }
-        // 3.
-        let said = match *outcome {
-            AttemptOutcome::Response { status, headers } => self.server_override(status, headers),
-            AttemptOutcome::Failure(_) => None,
-        };
-        match said {
-            Some(true) => {}
-            Some(false) => return Err(StopReason::ServerSaidNo),
-            // 4.
-            None => self.check_retryable(outcome, attempt)?,
+        // 3. Does the caller refuse?
+        if attempt.vetoed {
+            return Err(StopReason::NotRetryable);
         }
-        if replaced && !self.may_repeat(attempt) {
+        let mut backoff = &self.backoff;
+        match *outcome {
+            AttemptOutcome::Response { status, headers } => {
+                let row = self.row(status);
+                match self.server_override(status, headers) {
+                    // 4. Does the server say no, or yes?
+                    Some(false) => return Err(StopReason::ServerSaidNo),
+                    Some(true) => {}
+                    // 5. Does the rule retry this response for this method?
+                    None => check_response(row, attempt)?,
+                }
+                if let Some(own) = row.and_then(|row| row.backoff.as_ref()) {
+                    backoff = own;
+                }
+            }
+            // 5. Does the rule retry this failure for this method?
+            AttemptOutcome::Failure(failure) => self.check_failure(failure, attempt)?,
+        }
+        // 6. May what was processed be repeated?
+        if attempt.replaced && !self.may_repeat(attempt) {
             return Err(StopReason::MethodNotAllowed);
         }
-        // 5.
-        let (wait, source) = self.planned_wait(outcome, attempt)?;
-        // 6.
+        // 7. How long is the wait?
+        let (wait, source) = self.planned_wait(outcome, attempt, backoff)?;
+        // 8. Is there time for it?
         self.limits.check(wait, attempt)?;
         Ok((wait, source))
     }
 
     /// Whether the request may be sent again although it was processed.
     fn may_repeat(&self, attempt: &Attempt<'_>) -> bool {
-        attempt.idempotent
-            || self
-                .sent_failures
-                .allows(attempt.method, attempt.idempotent)
+        attempt.idempotent || attempt.is_among(&self.sent_failures)
     }
 
     #[inline]
-    fn check_retryable(
+    fn check_failure(
         &self,
-        outcome: &AttemptOutcome<'_>,
+        failure: TransportError,
         attempt: &Attempt<'_>,
     ) -> Result<(), StopReason> {
-        let methods = match *outcome {
-            AttemptOutcome::Response { status, .. } => {
-                self.status_methods(status).or(attempt.condition)
-            }
-            AttemptOutcome::Failure(failure) => self.failure_methods(failure),
-        };
-        match methods {
+        match self.failure_methods(failure) {
             None | Some(Methods::Never) => Err(StopReason::NotRetryable),
-            Some(methods) if methods.allows(attempt.method, attempt.idempotent) => Ok(()),
+            Some(methods) if attempt.is_among(methods) => Ok(()),
             Some(_) => Err(StopReason::MethodNotAllowed),
         }
     }
@@ -204,31 +206,34 @@ impl RetryRule {
         }
     }
 
+    /// The first of `statuses` that contains `status`.
+    #[inline]
+    fn row(&self, status: StatusCode) -> Option<&StatusRule> {
+        self.statuses.iter().find(|row| row.contains(status))
+    }
+
     /// The methods of the first of `statuses` that contains `status`.
     #[inline]
     pub(crate) fn status_methods(&self, status: StatusCode) -> Option<&Methods> {
-        self.statuses
-            .iter()
-            .find(|rule| rule.contains(status))
-            .map(|rule| &rule.methods)
+        self.row(status).map(|row| &row.methods)
     }
 
-    /// What the override header of a response says, from status 400 on: whether to retry.
+    /// What a response says from status 400 on about whether to retry: `false` in the override
+    /// header or in the veto header, or `true` in the override header.
     #[inline]
     pub(crate) fn server_override(&self, status: StatusCode, headers: &HeaderMap) -> Option<bool> {
-        let name = self.override_header.as_ref()?;
-        if status.as_u16() < 400 {
+        if self.override_header.is_none() && self.veto_header.is_none() || status.as_u16() < 400 {
             return None;
         }
-        match headers.get(name)?.as_bytes().trim_ascii() {
-            yes if yes.eq_ignore_ascii_case(b"true") => Some(true),
-            no if no.eq_ignore_ascii_case(b"false") => Some(false),
-            _ => None,
+        let says = |name: &Option<HeaderName>| yes_or_no(headers.get(name.as_ref()?)?);
+        match (says(&self.override_header), says(&self.veto_header)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (said, _) => said,
         }
     }
 
-    /// Whether anything in the rule could ever retry a request of `method`; where it is false,
-    /// only the caller's own condition can.
+    /// Whether anything in the rule could ever retry a request of `method`. If not, only the
+    /// caller's own condition can.
     pub(crate) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
         let allows = |methods: &Methods| methods.allows(method, idempotent);
         self.max_retries > 0
@@ -239,14 +244,38 @@ impl RetryRule {
     }
 }
 
+/// Whether a response is retried by its `row` or by the caller's condition.
+#[inline]
+fn check_response(row: Option<&StatusRule>, attempt: &Attempt<'_>) -> Result<(), StopReason> {
+    let row = row.map(|row| &row.methods);
+    if row.is_some_and(|methods| attempt.is_among(methods)) {
+        return Ok(());
+    }
+    match (row, attempt.condition) {
+        (Some(Methods::Never), _) | (None, None | Some(Methods::Never)) => {
+            Err(StopReason::NotRetryable)
+        }
+        (_, Some(condition)) if attempt.is_among(condition) => Ok(()),
+        _ => Err(StopReason::MethodNotAllowed),
+    }
+}
+
+#[inline]
+fn yes_or_no(value: &HeaderValue) -> Option<bool> {
+    match value.as_bytes().trim_ascii() {
+        yes if yes.eq_ignore_ascii_case(b"true") => Some(true),
+        no if no.eq_ignore_ascii_case(b"false") => Some(false),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rule::{StatusMatch, StatusRule};
+    use crate::rule::{StatusMatch, is_idempotent};
 
     #[track_caller]
     fn says(status: u16, value: &'static [u8], expected: Option<bool>) {
@@ -277,6 +306,32 @@ mod tests {
         says(399, b"true", None);
         says(200, b"false", None);
         says(999, b"false", Some(false));
+    }
+
+    #[test]
+    fn of_the_veto_header_only_false_counts() {
+        let [override_header, veto_header] =
+            ["x-should-retry", "x-no-retry"].map(HeaderName::from_static);
+        let rule = RetryRule {
+            override_header: Some(override_header.clone()),
+            veto_header: Some(veto_header.clone()),
+            ..RetryRule::never()
+        };
+        let says = |status: u16, yes_or_no: &'static str, veto: &'static str| {
+            let values = [
+                (override_header.clone(), yes_or_no),
+                (veto_header.clone(), veto),
+            ];
+            let values = values.map(|(name, value)| (name, HeaderValue::from_static(value)));
+            let headers = HeaderMap::from_iter(values);
+            rule.server_override(StatusCode::from_u16(status).unwrap(), &headers)
+        };
+        assert_eq!(says(503, "true", " False "), Some(false));
+        assert_eq!(says(503, "", "false"), Some(false));
+        assert_eq!(says(503, "false", "true"), Some(false));
+        assert_eq!(says(503, "true", "true"), Some(true));
+        assert_eq!(says(503, "", "true"), None);
+        assert_eq!(says(399, "", "false"), None);
     }
 
     #[test]
@@ -344,7 +399,17 @@ mod tests {
         let reason = |rule: &RetryRule, status: u16, headers: &HeaderMap, attempt: &Attempt<'_>| {
             let status = StatusCode::from_u16(status).unwrap();
             let outcome = AttemptOutcome::Response { status, headers };
-            rule.wait_or_reason(&outcome, attempt, true).err()
+            let replaced = true;
+            match rule.decide(
+                &outcome,
+                &Attempt {
+                    replaced,
+                    ..*attempt
+                },
+            ) {
+                Decision::Wait(_) => None,
+                Decision::Stop(reason) => Some(reason),
+            }
         };
         let (post, nothing) = (Attempt::new(&Method::POST), HeaderMap::new());
         let not_allowed = Some(StopReason::MethodNotAllowed);
@@ -377,7 +442,7 @@ mod tests {
     #[test]
     fn a_rule_could_retry_what_something_in_it_allows() {
         let could =
-            |rule: &RetryRule, method: &Method| rule.could_retry(method, method.is_idempotent());
+            |rule: &RetryRule, method: &Method| rule.could_retry(method, is_idempotent(method));
         let transient = RetryRule::transient();
         assert!(could(&transient, &Method::GET));
         assert!(!could(&transient, &Method::POST));

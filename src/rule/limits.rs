@@ -66,7 +66,7 @@ impl Limits {
     #[inline]
     pub(super) fn check(&self, wait: Duration, attempt: &Attempt<'_>) -> Result<(), StopReason> {
         // The wait is whole milliseconds, so the sum is floored as its parts are.
-        if self.hard_reached(attempt.elapsed.saturating_add(wait)) {
+        if self.hard_elapsed.is_some() && self.hard_reached(attempt.elapsed.saturating_add(wait)) {
             return Err(StopReason::HardLimit(wait));
         }
         if self

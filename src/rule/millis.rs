@@ -33,12 +33,13 @@ pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
 /// `random` made a sample of `[0, 1)`: what is not a number is 0.
 #[inline]
 pub(super) fn sample(random: f64) -> f64 {
-    // The largest number below 1; `clamp` alone would hand a NaN through.
+    // The largest number below 1.
     const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
-    if random.is_nan() {
-        0.0
+    // What is not a number is not above 0 either.
+    if random > 0.0 {
+        random.min(BELOW_ONE)
     } else {
-        random.clamp(0.0, BELOW_ONE)
+        0.0
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::HeaderName;
 
+mod advice;
 mod attempt;
 mod backoff;
 #[cfg(feature = "serde")]
@@ -14,17 +15,14 @@ mod limits;
 mod methods;
 mod millis;
 mod outcome;
-mod power;
 mod retry_after;
 mod schedule;
-mod schedule_text;
-mod scheduled_retry;
 mod status;
 mod stop;
 mod validate;
 mod wait;
-mod wait_text;
 
+pub use advice::Advice;
 pub use attempt::Attempt;
 pub use backoff::{Backoff, Jitter};
 pub use decide::Decision;
@@ -32,15 +30,16 @@ pub use limits::Limits;
 pub use methods::Methods;
 pub(crate) use methods::is_idempotent;
 pub use outcome::{AttemptOutcome, TransportError};
-pub use retry_after::{RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitHeader};
-pub use schedule::Schedule;
-pub use scheduled_retry::ScheduledRetry;
+pub(crate) use retry_after::http_date;
+pub use retry_after::{
+    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, WaitFormat, WaitHeader,
+    parse_retry_after, retry_after_ms,
+};
+pub use schedule::{Schedule, ScheduledRetry};
 pub use status::{StatusMatch, StatusRule};
 pub use stop::StopReason;
 pub use validate::{InvalidRule, RuleFault};
 pub use wait::WaitSource;
-pub(crate) use wait_text::http_date;
-pub use wait_text::{WaitFormat, parse_retry_after, retry_after_ms};
 
 /// Which failed requests are sent again, after what wait, and when to give up: data from which
 /// [`decide`](RetryRule::decide) answers.
@@ -205,7 +204,7 @@ impl RetryRule {
     /// # Defaults
     ///
     /// No retries, no statuses, no failures, `timeouts` on (it matters only where failures are
-    /// retried), no override header, no `Retry-After`, a backoff of zero that doubles, no limits.
+    /// retried), no override header, no veto header, no `Retry-After`, a backoff of zero that doubles, no limits.
     ///
     /// # Examples
     ///
@@ -239,8 +238,9 @@ impl RetryRule {
     /// - statuses 429 (RFC 6585, 4), 502, 503 and 504 (RFC 9110, 15.6), and failures, timeouts
     ///   included, for idempotent methods; none for others, not even what was never sent;
     /// - a backoff of 100 ms that doubles up to 1 s, with full jitter;
-    /// - `retry-after-ms` and `Retry-After` up to 60 s; the send stops where they ask for more;
-    /// - no override header, no limits.
+    /// - `retry-after-ms` and `Retry-After` up to 60 s; the send stops if they ask for more, and a
+    ///   zero, or a moment that has passed, means the backoff;
+    /// - no override header, no veto header, no limits.
     ///
     /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that are told to come
     /// back at the same moment do: for a crowd, set [`RetryAfter::spread`].
@@ -270,6 +270,7 @@ impl RetryRule {
             retry_after: RetryAfter {
                 source: RetryAfterSource::MsThenHeader,
                 cap: RetryAfterCap::StopAbove(Duration::from_secs(60)),
+                zero_means_backoff: true,
                 ..RetryAfter::default()
             },
             backoff: Backoff {

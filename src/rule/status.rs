@@ -149,6 +149,15 @@ impl StatusMatch {
             StatusMatch::Range(first, last) => (first..=last).contains(&status.as_u16()),
         }
     }
+
+    /// The status codes in it, from 100 to 999.
+    pub(super) fn codes(self) -> RangeInclusive<u16> {
+        let (first, last) = match self {
+            StatusMatch::Code(code) => (code, code),
+            StatusMatch::Range(first, last) => (first, last),
+        };
+        first.max(100)..=last.min(999)
+    }
 }
 
 impl From<u16> for StatusMatch {

@@ -5,7 +5,7 @@ use std::fmt;
 use http::Method;
 
 use super::millis::whole_ms;
-use super::{Backoff, Limits, Methods, RetryRule, StatusMatch};
+use super::{Backoff, Jitter, Limits, Methods, RetryRule, StatusMatch};
 
 /// Everything that is wrong with a [`RetryRule`].
 ///
@@ -121,13 +121,18 @@ impl RetryRule {
     ///
     /// # Errors
     ///
-    /// - a status outside 100 to 999, alone or at either end of a range;
+    /// - a status outside 100 to 999, alone or at either end of a range, in a row or in a wait
+    ///   header;
     /// - a range whose first status is above its last;
     /// - in a list of methods, one of the words `never`, `idempotent` and `any`, which stand for a
     ///   whole list, or a standard method in another case, such as `get`: methods are
     ///   case-sensitive (RFC 9110, 9.1), so neither would ever match;
-    /// - where there are retries, a backoff of whose `base` and `max` exactly one is zero: it would
-    ///   never wait;
+    /// - a backoff, the rule's or that of a row,
+    ///   - whose `base` is zero and whose `max` is not, if there are retries: it would never wait;
+    ///   - whose `base` is above its `max`;
+    ///   - whose `growth` is below 1000: it would shrink. It is per mille, and 2000 doubles;
+    ///   - whose jitter is `Proportional` with a `lo` above `hi`, or with a `hi` below 10, which is a
+    ///     hundredth of the delay: they are per mille too;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -160,17 +165,50 @@ impl RetryRule {
                 &format!("statuses[{at}].methods"),
                 &mut faults,
             );
+            if let Some(backoff) = &rule.backoff {
+                let field = format!("statuses[{at}].backoff");
+                check_backoff(backoff, self.max_retries > 0, &field, &mut faults);
+            }
         }
         check_methods(&self.sent_failures, "sent_failures", &mut faults);
-        if self.max_retries > 0 {
-            check_backoff(&self.backoff, &mut faults);
+        for (at, header) in self.retry_after.headers.iter().enumerate() {
+            for (index, status) in header.statuses.iter().enumerate() {
+                let field = format!("retry_after.headers[{at}].statuses[{index}]");
+                check_status(status, &field, &mut faults);
+            }
         }
+        check_backoff(&self.backoff, self.max_retries > 0, "backoff", &mut faults);
         check_limits(&self.limits, &mut faults);
         if faults.is_empty() {
             Ok(())
         } else {
             Err(InvalidRule { faults })
         }
+    }
+
+    /// The rule itself, if [`validate`](Self::validate) finds no fault with it: for a chain of code.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of `validate`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use reqwest_retry_rules::{Backoff, InvalidRule, RetryRule};
+    ///
+    /// # fn main() -> Result<(), InvalidRule> {
+    /// let rule = RetryRule { max_retries: 5, ..RetryRule::transient() }.validated()?;
+    /// assert_eq!(rule.max_retries, 5);
+    ///
+    /// let halving = Backoff { growth: 500, ..rule.backoff.clone() };
+    /// let invalid = RetryRule { backoff: halving, ..rule }.validated().unwrap_err();
+    /// assert_eq!(invalid.faults()[0].field(), "backoff.growth");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn validated(self) -> Result<Self, InvalidRule> {
+        self.validate().map(|()| self)
     }
 }
 
@@ -237,23 +275,36 @@ fn check_methods(methods: &Methods, field: &str, faults: &mut Vec<RuleFault>) {
     }
 }
 
-fn check_backoff(backoff: &Backoff, faults: &mut Vec<RuleFault>) {
-    let (field, expected) = match (whole_ms(backoff.base), whole_ms(backoff.max)) {
-        (0, 1..) => (
-            "backoff.base_ms",
-            "1 or more where there are retries and `backoff.max_ms` is not 0",
-        ),
-        (1.., 0) => (
-            "backoff.max_ms",
-            "1 or more where there are retries and `backoff.base_ms` is not 0",
-        ),
-        _ => return,
+fn check_backoff(backoff: &Backoff, retries: bool, field: &str, faults: &mut Vec<RuleFault>) {
+    let mut fault = |name: &str, found: u64, expected: String| {
+        faults.push(RuleFault {
+            field: format!("{field}.{name}"),
+            found: found.to_string(),
+            expected: expected.into(),
+        });
     };
-    faults.push(RuleFault {
-        field: field.to_owned(),
-        found: "0".to_owned(),
-        expected: expected.into(),
-    });
+    let (base, max) = (whole_ms(backoff.base), whole_ms(backoff.max));
+    if base > max {
+        fault("max_ms", max, format!("no less than `{field}.base_ms`"));
+    }
+    if retries && base == 0 && max > 0 {
+        let expected = format!("1 or more where there are retries and `{field}.max_ms` is not 0");
+        fault("base_ms", base, expected);
+    }
+    if backoff.growth < 1000 {
+        let expected = "1000 or more: it is per mille, and 2000 doubles";
+        fault("growth", backoff.growth.into(), expected.to_owned());
+    }
+    if let Jitter::Proportional { lo, hi } = backoff.jitter {
+        if lo > hi {
+            let expected = format!("no more than `{field}.jitter.proportional.hi`");
+            fault("jitter.proportional.lo", lo.into(), expected);
+        }
+        if hi < 10 {
+            let expected = "10 or more: it is per mille, and 1000 is the delay as it is";
+            fault("jitter.proportional.hi", hi.into(), expected.to_owned());
+        }
+    }
 }
 
 fn check_limits(limits: &Limits, faults: &mut Vec<RuleFault>) {
@@ -284,7 +335,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::rule::StatusRule;
+    use crate::rule::{RetryAfter, StatusRule, WaitFormat, WaitHeader};
 
     /// The rule's faults, each as it is shown.
     #[track_caller]
@@ -448,6 +499,116 @@ mod tests {
         faults(&backoff(1, Duration::from_millis(1), second), &[]);
         faults(&backoff(0, zero, second), &[]);
         faults(&backoff(1, zero, zero), &[]);
+    }
+
+    #[test]
+    fn a_base_is_not_above_its_maximum() {
+        let second = Duration::from_secs(1);
+        let fault =
+            |max| format!("`backoff.max_ms` is {max}, expected no less than `backoff.base_ms`");
+        for retries in [0, 1] {
+            let zero = backoff(retries, second, Duration::ZERO);
+            faults(&zero, &[&fault(0)]);
+            let less = backoff(retries, second, Duration::from_micros(999_999));
+            faults(&less, &[&fault(999)]);
+            faults(&backoff(retries, second, second), &[]);
+        }
+    }
+
+    #[test]
+    fn a_growth_does_not_shrink() {
+        let rule = |growth| RetryRule {
+            backoff: Backoff {
+                growth,
+                ..Backoff::default()
+            },
+            ..RetryRule::never()
+        };
+        let fault = "expected 1000 or more: it is per mille, and 2000 doubles";
+        for growth in [0, 2, 999] {
+            faults(
+                &rule(growth),
+                &[&format!("`backoff.growth` is {growth}, {fault}")],
+            );
+        }
+        for growth in [1000, 1001, 2000, u32::MAX] {
+            faults(&rule(growth), &[]);
+        }
+    }
+
+    #[test]
+    fn a_proportional_jitter_has_the_lower_end_first_and_hardly_nothing_is_not_meant() {
+        let rule = |lo, hi| RetryRule {
+            backoff: Backoff {
+                jitter: Jitter::Proportional { lo, hi },
+                ..Backoff::default()
+            },
+            ..RetryRule::never()
+        };
+        let backwards = "`backoff.jitter.proportional.lo` is 11, \
+                         expected no more than `backoff.jitter.proportional.hi`";
+        let factor = |hi| {
+            format!(
+                "`backoff.jitter.proportional.hi` is {hi}, \
+                 expected 10 or more: it is per mille, and 1000 is the delay as it is"
+            )
+        };
+        faults(&rule(11, 10), &[backwards]);
+        faults(&rule(11, 9), &[backwards, &factor(9)]);
+        faults(&rule(1, 2), &[&factor(2)]);
+        faults(&rule(0, 0), &[&factor(0)]);
+        faults(&rule(0, 10), &[]);
+        faults(&rule(10, 10), &[]);
+        faults(&rule(800, 1200), &[]);
+    }
+
+    #[test]
+    fn a_rows_own_backoff_is_checked_like_the_rules() {
+        let rule = |backoff: RetryRule| RetryRule {
+            statuses: vec![
+                StatusRule::new([429], Methods::Any),
+                StatusRule {
+                    backoff: Some(backoff.backoff),
+                    ..StatusRule::new([503], Methods::Any)
+                },
+            ],
+            max_retries: 1,
+            ..RetryRule::never()
+        };
+        let second = Duration::from_secs(1);
+        faults(&rule(backoff(0, second, second)), &[]);
+        faults(
+            &rule(backoff(0, Duration::ZERO, second)),
+            &[
+                "`statuses[1].backoff.base_ms` is 0, expected 1 or more where there are retries and \
+               `statuses[1].backoff.max_ms` is not 0",
+            ],
+        );
+        faults(
+            &rule(backoff(0, second, Duration::ZERO)),
+            &["`statuses[1].backoff.max_ms` is 0, \
+               expected no less than `statuses[1].backoff.base_ms`"],
+        );
+    }
+
+    #[test]
+    fn a_wait_headers_status_is_100_to_999() {
+        let rule = |statuses| RetryRule {
+            retry_after: RetryAfter {
+                headers: vec![WaitHeader {
+                    name: http::header::RETRY_AFTER,
+                    format: WaitFormat::Seconds,
+                    statuses,
+                }],
+                ..RetryAfter::default()
+            },
+            ..RetryRule::never()
+        };
+        faults(&rule(vec![]), &[]);
+        faults(&rule(vec![429.into(), (500..=599).into()]), &[]);
+        let fault = "`retry_after.headers[0].statuses[1]` is 42, \
+                     expected statuses from 100 to 999";
+        faults(&rule(vec![429.into(), 42.into()]), &[fault]);
     }
 
     #[test]

@@ -1,11 +1,14 @@
 use std::time::Duration;
 
 use super::millis::{floored, per_mille, sample, whole_ms};
-use super::{Attempt, AttemptOutcome, RetryAfterCap, RetryAfterRole, RetryRule, StopReason};
+use super::{
+    Attempt, AttemptOutcome, Backoff, RetryAfterCap, RetryAfterRole, RetryRule, StopReason,
+};
 
 /// Where the wait before a retry came from.
 ///
-/// Under [`RetryAfterRole::Floor`] it is whichever was longer, the server if both were equal.
+/// Under [`RetryAfterRole::Floor`] it is whichever was longer, the server if both were equal. It is
+/// the pause only if that is longer than both.
 ///
 /// # Examples
 ///
@@ -35,7 +38,8 @@ use super::{Attempt, AttemptOutcome, RetryAfterCap, RetryAfterRole, RetryRule, S
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitSource {
-    /// The rule's [`Backoff`](crate::Backoff).
+    /// The [`Backoff`](crate::Backoff) of the rule, or of the response's
+    /// [`StatusRule`](crate::StatusRule).
     Backoff,
     /// The server: a header of its response, or what
     /// [`server_delay`](crate::RetryPolicy::server_delay) read from it.
@@ -80,37 +84,55 @@ impl RetryRule {
         })
     }
 
-    /// The wait before a retry and where it came from, were there a retry.
-    ///
-    /// Under [`RetryAfterRole::Floor`] it came from whichever is longer, from the server where
-    /// they are equal.
+    /// The wait before a retry, and where it came from.
     ///
     /// # Errors
     ///
-    /// `RetryAfterTooLong` where the server asks for more than the cap, and the cap is to stop.
+    /// `RetryAfterTooLong` if the server asks for more than the cap, and the cap is to stop.
     #[inline]
     pub(crate) fn planned_wait(
         &self,
         outcome: &AttemptOutcome<'_>,
         attempt: &Attempt<'_>,
+        backoff: &Backoff,
     ) -> Result<(Duration, WaitSource), StopReason> {
-        let backoff = || self.backoff.delay(attempt.attempt, attempt.random);
-        let Some(asked) = self.accepted(outcome, attempt)? else {
-            return Ok((backoff(), WaitSource::Backoff));
-        };
-        let share = (sample(attempt.random) * f64::from(self.retry_after.spread)) as u64;
-        let asked_ms = whole_ms(asked);
-        let wait = Duration::from_millis(asked_ms.saturating_add(per_mille(asked_ms, share)));
-        match self.retry_after.role {
-            RetryAfterRole::Replace => Ok((wait, WaitSource::Server)),
-            RetryAfterRole::Floor => Ok(match backoff() {
-                longer if longer > wait => (longer, WaitSource::Backoff),
-                _ => (wait, WaitSource::Server),
-            }),
+        let (wait, source) = self.unpaused_wait(outcome, attempt, backoff)?;
+        match attempt.paused.map(floored) {
+            Some(paused) if paused > wait => Ok((paused, WaitSource::Pause)),
+            _ => Ok((wait, source)),
         }
     }
 
-    /// What the server asks for, where it is not for the backoff to say.
+    /// What the server asks and the backoff come to, as the [`RetryAfterRole`] says.
+    #[inline]
+    fn unpaused_wait(
+        &self,
+        outcome: &AttemptOutcome<'_>,
+        attempt: &Attempt<'_>,
+        backoff: &Backoff,
+    ) -> Result<(Duration, WaitSource), StopReason> {
+        let asked = self
+            .accepted(outcome, attempt)?
+            .map(|asked| self.spread(asked, attempt.random));
+        if let (Some(asked), RetryAfterRole::Replace) = (asked, self.retry_after.role) {
+            return Ok((asked, WaitSource::Server));
+        }
+        let backoff = backoff.delay(attempt.attempt, attempt.random);
+        Ok(match asked {
+            Some(asked) if asked >= backoff => (asked, WaitSource::Server),
+            _ => (backoff, WaitSource::Backoff),
+        })
+    }
+
+    /// What the server asks, and what chance adds to it.
+    #[inline]
+    fn spread(&self, asked: Duration, random: f64) -> Duration {
+        let share = (sample(random) * f64::from(self.retry_after.spread)) as u64;
+        let asked = whole_ms(asked);
+        Duration::from_millis(asked.saturating_add(per_mille(asked, share)))
+    }
+
+    /// What the server asks for, within the cap; `None` if the backoff applies.
     #[inline]
     fn accepted(
         &self,
@@ -130,7 +152,9 @@ impl RetryRule {
             }
             RetryAfterCap::BackoffAbove(cap) if asked > floored(cap) => Ok(None),
             RetryAfterCap::ClampTo(cap) => Ok(Some(asked.min(floored(cap)))),
-            _ => Ok(Some(asked)),
+            RetryAfterCap::StopAbove(_) | RetryAfterCap::BackoffAbove(_) | RetryAfterCap::NoCap => {
+                Ok(Some(asked))
+            }
         }
     }
 }
@@ -140,20 +164,20 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 
     use super::*;
-    use crate::rule::{
-        Backoff, RetryAfter, RetryAfterSource, TransportError, WaitFormat, WaitHeader,
-    };
+    use crate::rule::{RetryAfter, RetryAfterSource, TransportError, WaitFormat, WaitHeader};
 
-    /// A backoff of 500 ms, and whatever the server says.
-    fn rule(retry_after: RetryAfter) -> RetryRule {
+    /// A backoff of 500 ms.
+    fn half() -> Backoff {
         let half = Duration::from_millis(500);
-        let backoff = Backoff {
+        Backoff {
             base: half,
             max: half,
             ..Backoff::default()
-        };
+        }
+    }
+
+    fn rule(retry_after: RetryAfter) -> RetryRule {
         RetryRule {
-            backoff,
             retry_after,
             ..RetryRule::never()
         }
@@ -172,7 +196,10 @@ mod tests {
     #[track_caller]
     fn planned(retry_after: RetryAfter, attempt: &Attempt<'_>, ms: u64, source: WaitSource) {
         let expected = Ok((Duration::from_millis(ms), source));
-        assert_eq!(rule(retry_after).planned_wait(&CLOSED, attempt), expected);
+        assert_eq!(
+            rule(retry_after).planned_wait(&CLOSED, attempt, &half()),
+            expected
+        );
     }
 
     #[test]
@@ -218,7 +245,7 @@ mod tests {
         };
         planned(stop.clone(), &asking(1), 1, WaitSource::Server);
         assert_eq!(
-            rule(stop).planned_wait(&CLOSED, &asking(2)),
+            rule(stop).planned_wait(&CLOSED, &asking(2), &half()),
             Err(StopReason::RetryAfterTooLong(Duration::from_millis(2))),
         );
         let give = RetryAfter {
@@ -227,6 +254,38 @@ mod tests {
         };
         planned(give.clone(), &asking(1), 1, WaitSource::Server);
         planned(give, &asking(2), 500, WaitSource::Backoff);
+    }
+
+    #[test]
+    fn a_cap_that_clamps_asks_for_itself() {
+        let clamp = RetryAfter {
+            cap: RetryAfterCap::ClampTo(Duration::from_micros(2999)),
+            spread: 1000,
+            ..RetryAfter::default()
+        };
+        planned(clamp.clone(), &asking(1), 1, WaitSource::Server);
+        planned(clamp.clone(), &asking(3), 2, WaitSource::Server);
+        let random = 0.5;
+        let late = Attempt {
+            random,
+            ..asking(99)
+        };
+        planned(clamp, &late, 3, WaitSource::Server);
+    }
+
+    #[test]
+    fn a_pause_is_the_least_that_is_waited() {
+        let paused = |ms, asked: Option<u64>| Attempt {
+            paused: Some(Duration::from_millis(ms)),
+            server_delay: asked.map(Duration::from_millis),
+            ..Attempt::new(&Method::GET)
+        };
+        let plain = RetryAfter::default;
+        planned(plain(), &paused(501, None), 501, WaitSource::Pause);
+        planned(plain(), &paused(500, None), 500, WaitSource::Backoff);
+        planned(plain(), &paused(71, Some(70)), 71, WaitSource::Pause);
+        planned(plain(), &paused(70, Some(70)), 70, WaitSource::Server);
+        planned(plain(), &paused(0, Some(0)), 0, WaitSource::Server);
     }
 
     #[test]

@@ -829,15 +829,17 @@ prop_compose! {
 
 prop_compose! {
     fn backoffs()(
-        (base, max) in (durations(), durations()),
-        growth: u32,
+        (base, max) in (millis(), millis()),
+        growth in 1000..=u32::MAX,
         jitter in prop_oneof![
             Just(Jitter::NoJitter),
             Just(Jitter::Full),
-            any::<(u32, u32)>().prop_map(|(lo, hi)| Jitter::Proportional { lo, hi }),
+            (any::<u32>(), 10..=u32::MAX)
+                .prop_map(|(lo, hi)| Jitter::Proportional { lo: lo.min(hi), hi }),
         ],
     ) -> Backoff {
-        Backoff { base, max, growth, jitter }
+        let max = max.max(base);
+        Backoff { base: ms(base), max: ms(max), growth, jitter }
     }
 }
 

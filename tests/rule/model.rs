@@ -5,20 +5,22 @@
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use proptest::sample::select;
 use reqwest_retry_rules::{
-    Backoff, Jitter, RetryRule, WaitFormat, WaitHeader, parse_retry_after, retry_after_ms,
+    Backoff, Jitter, RetryRule, WaitHeader, parse_retry_after, retry_after_ms,
 };
 
 use crate::support::model;
-use crate::support::rules::{backoffs, counts, facts, headers, moments, rules, samples, waits};
+use crate::support::rules::{
+    backoffs, counts, facts, formats, headers, moments, rules, samples, waits,
+};
 
 /// Texts in one of the three forms of a date, or nearly so.
 fn dates() -> impl Strategy<Value = String> {
     let moment = prop_oneof![0..4_102_444_800_u64, 0..253_402_300_800_u64];
-    let form = 0..4_usize;
+    let form = 0..5_usize;
     // Where nothing is put in another's place, the date is a good one.
     let change = option::weighted(0.5, (any::<prop::sample::Index>(), "[0-9A-Za-z :,-]"));
     (moment, form, any::<bool>(), change).prop_map(|(moment, form, leap, change)| {
@@ -28,6 +30,7 @@ fn dates() -> impl Strategy<Value = String> {
         let time = &date[17..25];
         let mut date = match form {
             0 => date.clone(),
+            4 => date.replace("GMT", "UTC"),
             1 => format!("{weekday} {month} {day} {time} {year}"),
             2 => format!(
                 "{weekday} {month} {:>2} {time} {year}",
@@ -73,9 +76,16 @@ proptest! {
         let rule = RetryRule {
             max_retries: u32::MAX,
             override_header: Some(HeaderName::from_static("x-should-retry")),
+            veto_header: None,
             ..rule
         };
-        let mut facts = model::Facts { replayable: true, failure: None, ..facts };
+        let mut facts = model::Facts {
+            replayable: true,
+            vetoed: false,
+            replaced: false,
+            failure: None,
+            ..facts
+        };
         facts.headers.insert("x-should-retry", HeaderValue::from_static("true"));
         let (outcome, attempt) = (facts.outcome(), facts.attempt());
         prop_assert_eq!(rule.decide(&outcome, &attempt), model::decide(&rule, &outcome, &attempt));
@@ -121,18 +131,15 @@ proptest! {
 
     #[test]
     fn both_read_a_wait_header_alike(
-        text in prop_oneof![waits(), dates()],
-        format in select(vec![
-            WaitFormat::Seconds,
-            WaitFormat::Millis,
-            WaitFormat::UnixSeconds,
-            WaitFormat::UnixMillis,
-            WaitFormat::HttpDate,
-        ]),
+        texts in vec(prop_oneof![waits(), dates()], 1..3),
+        format in formats(),
         now in option::of(moments()),
     ) {
         let name = HeaderName::from_static("x-wait");
-        let headers = HeaderMap::from_iter([(name.clone(), text.parse().unwrap())]);
+        let mut headers = HeaderMap::new();
+        for text in texts {
+            headers.append(&name, text.parse().unwrap());
+        }
         let header = WaitHeader { name, format, statuses: vec![] };
         prop_assert_eq!(header.read(&headers, now), model::wait_header(&header, &headers, now));
     }

@@ -2,19 +2,18 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use reqwest_retry_rules::{
     AttemptOutcome, Backoff, Decision, Jitter, Methods, RetryAfter, RetryAfterCap, RetryRule,
-    StatusMatch, StatusRule, TransportError, WaitFormat, WaitHeader, parse_retry_after,
-    retry_after_ms,
+    StatusRule, TransportError, WaitFormat, WaitHeader, parse_retry_after, retry_after_ms,
 };
 
 use crate::support::model::Facts;
 use crate::support::rules::{
-    backoffs, counts, durations, facts, headers, moments, rules, samples, waits,
+    backoffs, counts, durations, facts, headers, methods, moments, rules, samples, waits,
 };
 
 /// The wait that `rule` decides on, where it does.
@@ -27,17 +26,14 @@ fn wait(rule: &RetryRule, facts: &Facts) -> Option<Duration> {
 
 /// Rules that retry most of what fails, so that waits are to be seen.
 fn eager_rules() -> impl Strategy<Value = RetryRule> {
-    rules().prop_map(|rule| RetryRule {
+    rules().boxed().prop_map(|rule| RetryRule {
         max_retries: u32::MAX,
-        statuses: vec![StatusRule {
-            statuses: vec![StatusMatch::Range(100, 999)],
-            methods: Methods::Any,
-            backoff: None,
-        }],
+        statuses: vec![StatusRule::new([100..=999], Methods::Any)],
         sent_failures: Methods::Any,
         unsent_failures: true,
         timeouts: true,
         override_header: None,
+        veto_header: None,
         ..rule
     })
 }
@@ -66,7 +62,8 @@ proptest! {
         rule in eager_rules(),
         facts in facts(),
     ) {
-        let facts = Facts { server_delay: None, headers: HeaderMap::new(), ..facts };
+        let facts =
+            Facts { server_delay: None, paused: None, headers: HeaderMap::new(), ..facts };
         if let Some(wait) = wait(&rule, &facts) {
             prop_assert!(wait <= floored(rule.backoff.max));
         }
@@ -83,12 +80,77 @@ proptest! {
         let facts = Facts { server_delay: Some(asked), ..facts };
         match rule.retry_after.cap {
             RetryAfterCap::BackoffAbove(cap) if floored(asked) > floored(cap) => {}
+            RetryAfterCap::ClampTo(cap) => {
+                if let Some(wait) = wait(&rule, &facts) {
+                    prop_assert!(wait >= floored(asked).min(floored(cap)));
+                }
+            }
             _ => {
                 if let Some(wait) = wait(&rule, &facts) {
                     prop_assert!(wait >= floored(asked));
                 }
             }
         }
+    }
+
+    #[test]
+    fn nothing_is_sent_to_an_origin_that_is_paused(rule in eager_rules(), facts in facts()) {
+        if let Some(wait) = wait(&rule, &facts) {
+            prop_assert!(facts.paused.is_none_or(|paused| wait >= floored(paused)));
+        }
+    }
+
+    #[test]
+    fn a_rows_own_backoff_is_in_place_of_the_rules(
+        rule in eager_rules(),
+        facts in facts(),
+        own in backoffs(),
+    ) {
+        let mut with_row = rule.clone();
+        with_row.statuses[0].backoff = Some(own.clone());
+        let with_rule = RetryRule { backoff: own, ..rule.clone() };
+        let answered = Facts { failure: None, ..facts.clone() };
+        prop_assert_eq!(wait(&with_row, &answered), wait(&with_rule, &answered));
+        let failed = Facts { failure: Some(TransportError::Closed), ..facts };
+        prop_assert_eq!(wait(&with_row, &failed), wait(&rule, &failed));
+    }
+
+    #[test]
+    fn what_the_caller_refuses_is_not_retried(rule in eager_rules(), facts in facts()) {
+        prop_assert_eq!(wait(&rule, &Facts { vetoed: true, ..facts }), None);
+    }
+
+    #[test]
+    fn what_was_processed_is_repeated_only_if_it_may_be(
+        rule in eager_rules(),
+        facts in facts(),
+        sent_failures in methods(),
+    ) {
+        let rule = RetryRule { sent_failures, ..rule };
+        let facts = Facts { replaced: true, ..facts };
+        if wait(&rule, &facts).is_some() {
+            let repeatable = rule.sent_failures.allows(&facts.method, facts.idempotent);
+            prop_assert!(facts.idempotent || repeatable);
+        }
+    }
+
+    #[test]
+    fn a_server_that_forbids_it_is_not_asked_again(
+        rule in eager_rules(),
+        facts in facts(),
+        veto: bool,
+    ) {
+        let name = HeaderName::from_static("x-should-retry");
+        let rule = if veto {
+            RetryRule { veto_header: Some(name.clone()), ..rule }
+        } else {
+            RetryRule { override_header: Some(name.clone()), ..rule }
+        };
+        let mut headers = facts.headers;
+        headers.insert(name, HeaderValue::from_static(" False"));
+        let status = facts.status.max(StatusCode::BAD_REQUEST);
+        let facts = Facts { failure: None, status, headers, ..facts };
+        prop_assert_eq!(wait(&rule, &facts), None);
     }
 
     #[test]
@@ -104,7 +166,7 @@ proptest! {
     fn no_more_retries_are_made_than_the_rule_has(rule in rules(), facts in facts()) {
         if wait(&rule, &facts).is_some() {
             prop_assert!(facts.attempt < rule.max_retries);
-            prop_assert!(facts.replayable);
+            prop_assert!(facts.replayable && !facts.vetoed);
         }
     }
 
@@ -210,8 +272,9 @@ proptest! {
         let name = HeaderName::from_static("retry-after-ms");
         let millis = WaitHeader { name, format: WaitFormat::Millis, statuses: vec![] };
         for now in [None, Some(now)] {
-            let standard = headers.get("retry-after").and_then(|value| value.to_str().ok());
-            let standard = standard.and_then(|value| parse_retry_after(value, now));
+            let standard = headers.get_all("retry-after").iter().find_map(|value| {
+                value.to_str().ok().and_then(|value| parse_retry_after(value, now))
+            });
             let wait = retry_after_ms(&headers, now);
             prop_assert_eq!(wait, millis.read(&headers, now).or(standard));
         }
@@ -243,6 +306,7 @@ proptest! {
         let wait = floored(then.duration_since(now).unwrap_or_default());
         prop_assert_eq!(parse_retry_after(&date, Some(now)), Some(wait));
         prop_assert_eq!(parse_retry_after(&date, None), None);
+        prop_assert_eq!(parse_retry_after(&date.replace("GMT", "UTC"), Some(now)), Some(wait));
         for not_http in ["\u{b}", "\u{c}", "\u{a0}"] {
             prop_assert_eq!(parse_retry_after(&format!("{date}{not_http}"), Some(now)), None);
             prop_assert_eq!(parse_retry_after(&format!("{not_http}{date}"), Some(now)), None);

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use reqwest_retry_rules::{
     Attempt, AttemptOutcome, Backoff, Decision, Jitter, Limits, Methods, RetryAfter, RetryAfterCap,
-    RetryAfterRole, RetryAfterSource, RetryRule, Schedule, StopReason, TransportError,
+    RetryAfterRole, RetryAfterSource, RetryRule, Schedule, StatusMatch, StatusRule, StopReason,
+    TransportError,
 };
 
 const fn ms(millis: u64) -> Duration {
@@ -421,9 +422,12 @@ fn one_retry_at_once() {
 retry  wait  starts after
     1  0 ms  0 ms
 
+Statuses: none.
+Failures: for any method.
 Server: is not asked how long to wait.
 Limits: none.
 Worst case: 2 attempts' own timeouts.
+Advice: what `sent_failures` retries is sent again at once: it has no backoff, and the server is not asked how long to wait.
 ",
     );
 }
@@ -452,6 +456,8 @@ Up to 4294967295 retries. Times leave out what the attempts themselves take.
          …  0 to 1 min each  …
 4294967295  0 to 1 min       0 to 8171 years  any time
 
+Statuses: none.
+Failures: for any method.
 Server: may ask for any wait, however long.
 Limits: none.
 Worst case: 8171 years and 4294967296 attempts' own timeouts.
@@ -482,6 +488,8 @@ retry  wait                starts after
    24  30 s to 1 min       9 min 31.5 s to 19 min 3 s  may be too late: hard limit
    25  30 s to 1 min       10 min 1.5 s to 20 min 3 s  too late: hard limit
 
+Statuses: none.
+Failures: for any method.
 Server: is not asked how long to wait.
 Limits: after 10 min no retry starts (hard).
 Time for: 14 to 24 retries, fewer where attempts take long.
@@ -518,6 +526,8 @@ retry  wait  starts after  if the server asks, after
     3  4 s   7 s           up to 1 min 41.25 s
     4  8 s   15 s          up to 2 min 15 s           too late: soft limit
 
+Statuses: none.
+Failures: for any method.
 Server: may ask for a wait of up to 30 s; above that the rule's own applies; chance adds up to 12.5 %; the rule's own counts where it is longer.
 Limits: after 5 s only the first 2 retries are still made (soft), after 1 min 30 s no retry starts (hard).
 Time for: 3 retries, fewer where attempts take long.
@@ -543,11 +553,122 @@ retry  wait  starts after
     3  4 s   7 s
     4  8 s   15 s          too late: soft limit
 
+Statuses: none.
+Failures: for any method.
 Server: is not asked how long to wait.
 Limits: after 5 s only the first 2 retries are still made (soft).
 Time for: 3 retries, fewer where attempts take long.
 Worst case: 7 s and 4 attempts' own timeouts, but no more than 9 s and one attempt's own timeout, or 3 s and 3 attempts' own timeouts, whichever is longer.
+Advice: clients that fail together come back together: there is no jitter in `backoff` and no `retry_after.spread`.
 ",
+    );
+}
+
+#[test]
+fn statuses_and_failures_are_named() {
+    let own = |base, max| {
+        Some(Backoff {
+            base,
+            max,
+            jitter: Jitter::Full,
+            ..Backoff::default()
+        })
+    };
+    let rule = RetryRule {
+        statuses: vec![
+            StatusRule::new([501], Methods::Never),
+            StatusRule {
+                backoff: own(secs(5), secs(60)),
+                ..StatusRule::new([429], Methods::Any)
+            },
+            StatusRule::new(
+                [StatusMatch::Code(408), StatusMatch::Range(500, 599)],
+                Methods::Listed(vec![Method::GET, Method::PUT]),
+            ),
+        ],
+        unsent_failures: true,
+        timeouts: false,
+        override_header: Some(HeaderName::from_static("x-should-retry")),
+        veto_header: Some(HeaderName::from_static("x-no-retry")),
+        ..RetryRule::transient()
+    };
+    shows(
+        &rule,
+        "\
+Up to 3 retries. Times leave out what the attempts themselves take.
+
+retry  wait       starts after  if the server asks, after
+    1  0 to 5 s   0 to 5 s      up to 1 min
+    2  0 to 10 s  0 to 15 s     up to 2 min
+    3  0 to 20 s  0 to 35 s     up to 3 min
+
+Statuses: 501 never; 429 for any method, after 5 s up to 1 min; 408, 500-599 for GET, PUT; \
+from 400 on the header x-should-retry overrides; from 400 on the header x-no-retry may forbid.
+Failures: for idempotent methods, unsent ones for any method; no timeouts.
+Server: may ask for a wait of up to 1 min; above that the send stops.
+Limits: none.
+Worst case: 35 s and 4 attempts' own timeouts.
+If the server asks: 3 min and 4 attempts' own timeouts.
+",
+    );
+}
+
+#[track_caller]
+fn failures(rule: &RetryRule, text: &str) {
+    let schedule = rule.schedule().to_string();
+    let line = schedule.lines().find(|line| line.starts_with("Failures: "));
+    assert_eq!(line, Some(text));
+}
+
+#[test]
+fn failures_are_in_words() {
+    let rule = |sent_failures, unsent_failures| RetryRule {
+        sent_failures,
+        unsent_failures,
+        ..RetryRule::transient()
+    };
+    failures(&rule(Methods::Never, false), "Failures: none.");
+    let unsent = "Failures: only unsent ones, for any method.";
+    failures(&rule(Methods::Never, true), unsent);
+    failures(&rule(Methods::Any, true), "Failures: for any method.");
+    let listed = Methods::Listed(vec![]);
+    failures(&rule(listed, false), "Failures: for no method.");
+}
+
+#[test]
+fn a_backoff_that_nothing_uses_is_left_out() {
+    let own = backoff(Jitter::NoJitter);
+    let row = StatusRule {
+        backoff: Some(own),
+        ..StatusRule::new([429], Methods::Any)
+    };
+    let rule = RetryRule {
+        sent_failures: Methods::Never,
+        statuses: vec![row],
+        ..retries(2, Backoff::default())
+    };
+    let waits = |rule: &RetryRule| -> Vec<_> {
+        let schedule = rule.schedule();
+        schedule.retries().map(|retry| retry.wait()).collect()
+    };
+    assert_eq!(waits(&rule), [secs(1)..=secs(1), secs(2)..=secs(2)]);
+    let used = RetryRule {
+        sent_failures: Methods::Idempotent,
+        ..rule
+    };
+    assert_eq!(waits(&used), [ms(0)..=secs(1), ms(0)..=secs(2)]);
+}
+
+#[test]
+fn advice_is_given_without_retries_too() {
+    let rule = RetryRule {
+        max_retries: 0,
+        ..RetryRule::transient()
+    };
+    shows(
+        &rule,
+        "No retries. Worst case: one attempt's own timeout.\n\
+         Advice: there are statuses or failures to retry, and `max_retries` is 0.\n",
     );
 }
 
@@ -602,21 +723,23 @@ fn counts() -> impl Strategy<Value = u32> {
     prop_oneof![4 => 0_u32..40, 1 => any::<u32>(), 1 => Just(u32::MAX)]
 }
 
-fn rules() -> impl Strategy<Value = RetryRule> {
+fn backoffs() -> impl Strategy<Value = Backoff> {
     let jitter = prop_oneof![
         Just(Jitter::NoJitter),
         Just(Jitter::Full),
         (per_mille(), per_mille()).prop_map(|(lo, hi)| Jitter::Proportional { lo, hi }),
     ];
-    let backoff =
-        (durations(), durations(), per_mille(), jitter).prop_map(|(base, max, growth, jitter)| {
-            Backoff {
-                base,
-                max,
-                growth,
-                jitter,
-            }
-        });
+    (durations(), durations(), per_mille(), jitter)
+        .prop_map(|(base, max, growth, jitter)| Backoff {
+            base,
+            max,
+            growth,
+            jitter,
+        })
+        .boxed()
+}
+
+fn rules() -> impl Strategy<Value = RetryRule> {
     let limits = (option::of(durations()), counts(), option::of(durations())).prop_map(
         |(soft_elapsed, min_retries, hard_elapsed)| Limits {
             soft_elapsed,
@@ -627,6 +750,7 @@ fn rules() -> impl Strategy<Value = RetryRule> {
     let cap = prop_oneof![
         durations().prop_map(RetryAfterCap::StopAbove),
         durations().prop_map(RetryAfterCap::BackoffAbove),
+        durations().prop_map(RetryAfterCap::ClampTo),
         Just(RetryAfterCap::NoCap),
     ];
     let source = select(vec![
@@ -644,17 +768,21 @@ fn rules() -> impl Strategy<Value = RetryRule> {
             spread,
         },
     );
-    (counts(), backoff, limits, retry_after).prop_map(
-        |(max_retries, backoff, limits, retry_after)| RetryRule {
-            max_retries,
-            backoff,
-            limits,
-            retry_after,
-            sent_failures: Methods::Any,
-            override_header: None,
-            ..RetryRule::transient()
-        },
-    )
+    let rule = (counts(), backoffs(), limits, retry_after).boxed();
+    let rule = rule.prop_map(|(max_retries, backoff, limits, retry_after)| RetryRule {
+        max_retries,
+        backoff,
+        limits,
+        retry_after,
+        sent_failures: Methods::Any,
+        override_header: None,
+        ..RetryRule::transient()
+    });
+    // The row of 503 sometimes has a backoff of its own.
+    (rule, option::weighted(0.3, backoffs())).prop_map(|(mut rule, own)| {
+        rule.statuses[0].backoff = own;
+        rule
+    })
 }
 
 /// What an attempt comes to: how long it takes, what chance says, and what the server asks.
@@ -670,23 +798,32 @@ fn steps(longest: u64) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 60)
 }
 
+/// What comes of every attempt of a send.
+#[derive(Clone, Copy, PartialEq)]
+enum Always {
+    Closed,
+    Busy,
+    BusyAndAsking,
+}
+
+use Always::{Busy, BusyAndAsking, Closed};
+
 /// A send that the rule is asked about: its waits, and how long it takes in all.
-fn send(rule: &RetryRule, steps: &[Step], server_asks: bool) -> (Vec<Duration>, Duration) {
+fn send(rule: &RetryRule, steps: &[Step], always: Always) -> (Vec<Duration>, Duration) {
     let mut waits = Vec::new();
     let mut elapsed = Duration::ZERO;
     for (attempt, &(takes, random, asks)) in (0..).zip(steps) {
         elapsed = elapsed.saturating_add(takes);
         let mut headers = HeaderMap::new();
-        if let Some(asks) = asks.filter(|_| server_asks) {
+        if let Some(asks) = asks.filter(|_| always == BusyAndAsking) {
             headers.insert("retry-after-ms", HeaderValue::from(asks));
         }
-        let outcome = if server_asks {
-            AttemptOutcome::Response {
+        let outcome = match always {
+            Closed => AttemptOutcome::Failure(TransportError::Closed),
+            Busy | BusyAndAsking => AttemptOutcome::Response {
                 status: StatusCode::SERVICE_UNAVAILABLE,
                 headers: &headers,
-            }
-        } else {
-            AttemptOutcome::Failure(TransportError::Closed)
+            },
         };
         let facts = Attempt {
             attempt,
@@ -733,12 +870,14 @@ proptest! {
     #[test]
     fn every_wait_lies_in_its_interval(rule in rules(), steps in steps(0)) {
         let schedule = rule.schedule();
-        let (waits, _) = send(&rule, &steps, false);
-        let mut sum = Duration::ZERO;
-        for (wait, retry) in waits.iter().zip(schedule.retries()) {
-            sum = sum.saturating_add(*wait).min(ms(u64::MAX));
-            prop_assert!(retry.wait().contains(wait), "{wait:?} in {:?}", retry.wait());
-            prop_assert!(retry.start().contains(&sum), "{sum:?} in {:?}", retry.start());
+        for always in [Closed, Busy] {
+            let (waits, _) = send(&rule, &steps, always);
+            let mut sum = Duration::ZERO;
+            for (wait, retry) in waits.iter().zip(schedule.retries()) {
+                sum = sum.saturating_add(*wait).min(ms(u64::MAX));
+                prop_assert!(retry.wait().contains(wait), "{wait:?} in {:?}", retry.wait());
+                prop_assert!(retry.start().contains(&sum), "{sum:?} in {:?}", retry.start());
+            }
         }
     }
 
@@ -756,7 +895,7 @@ proptest! {
     #[test]
     fn no_server_gets_a_longer_wait(rule in rules(), steps in steps(0)) {
         let schedule = rule.schedule();
-        let (waits, _) = send(&rule, &steps, true);
+        let (waits, _) = send(&rule, &steps, BusyAndAsking);
         for (wait, retry) in waits.iter().zip(schedule.retries()) {
             let longest = retry.wait_asked().unwrap_or(Duration::MAX);
             prop_assert!(*wait <= longest, "{wait:?} of {longest:?}");
@@ -766,21 +905,24 @@ proptest! {
     #[test]
     fn as_many_retries_are_made_as_foretold(rule in rules(), steps in steps(0)) {
         let schedule = rule.schedule();
-        let (waits, _) = send(&rule, &steps, false);
-        let made = waits.len() as u32;
-        let looked_at = steps.len() as u32;
-        prop_assert!(made >= schedule.fewest_retries().min(looked_at));
-        prop_assert!(made <= schedule.most_retries());
+        for always in [Closed, Busy] {
+            let (waits, _) = send(&rule, &steps, always);
+            let made = waits.len() as u32;
+            let looked_at = steps.len() as u32;
+            prop_assert!(made >= schedule.fewest_retries().min(looked_at));
+            prop_assert!(made <= schedule.most_retries());
+        }
         prop_assert!(schedule.most_retries() <= rule.max_retries);
     }
 
     #[test]
     fn without_jitter_exactly_so_many_and_for_the_same_reason(rule in rules(), steps in steps(0)) {
         let backoff = Backoff { jitter: Jitter::NoJitter, ..rule.backoff };
-        let rule = RetryRule { backoff, ..rule };
+        let statuses = RetryRule::transient().statuses;
+        let rule = RetryRule { backoff, statuses, ..rule };
         let schedule = rule.schedule();
         prop_assert_eq!(schedule.fewest_retries(), schedule.most_retries());
-        let (waits, elapsed) = send(&rule, &steps, false);
+        let (waits, elapsed) = send(&rule, &steps, Closed);
         prop_assert_eq!(waits.len(), schedule.most_retries().min(60) as usize);
         if let Some(next) = schedule.retries().nth(waits.len()) {
             let attempt = waits.len() as u32;
@@ -798,9 +940,11 @@ proptest! {
     fn no_send_takes_longer_than_the_worst_case(rule in rules(), steps in steps(5_000)) {
         let schedule = rule.schedule();
         let timeout = ms(5_000);
-        let (_, elapsed) = send(&rule, &steps, false);
-        prop_assert!(elapsed.min(ms(u64::MAX)) <= schedule.worst_case(timeout));
-        let (_, elapsed) = send(&rule, &steps, true);
+        for always in [Closed, Busy] {
+            let (_, elapsed) = send(&rule, &steps, always);
+            prop_assert!(elapsed.min(ms(u64::MAX)) <= schedule.worst_case(timeout));
+        }
+        let (_, elapsed) = send(&rule, &steps, BusyAndAsking);
         if let Some(worst) = schedule.worst_case_asked(timeout) {
             prop_assert!(elapsed.min(ms(u64::MAX)) <= worst);
         }
@@ -832,7 +976,7 @@ proptest! {
     #[test]
     fn every_rule_is_a_short_text(rule in rules()) {
         let text = rule.schedule().to_string();
-        prop_assert!(text.lines().count() <= 21, "{text}");
+        prop_assert!(text.lines().count() <= 26, "{text}");
         prop_assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
     }
 }

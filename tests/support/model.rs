@@ -5,10 +5,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, HeaderName, Method, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_retry_rules::{
     Attempt, AttemptOutcome, Backoff, Decision, Jitter, Methods, RetryAfterCap, RetryAfterRole,
-    RetryAfterSource, RetryRule, StatusMatch, StopReason, TransportError, WaitFormat, WaitHeader,
+    RetryAfterSource, RetryRule, StatusMatch, StatusRule, StopReason, TransportError, WaitFormat,
+    WaitHeader,
 };
 
 /// What an outcome is made of, and an attempt's facts, owned.
@@ -70,19 +71,34 @@ pub fn decide(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_
     if !facts.replayable {
         return Decision::Stop(StopReason::NotReplayable);
     }
-    match server_says(rule, outcome).as_deref() {
-        Some("true") => {}
-        Some("false") => return Decision::Stop(StopReason::ServerSaidNo),
-        _ => match retried_for(rule, outcome, facts) {
-            Methods::Never => return Decision::Stop(StopReason::NotRetryable),
-            methods if !is_among(&methods, facts) => {
-                return Decision::Stop(StopReason::MethodNotAllowed);
-            }
-            _ => {}
-        },
+    if facts.vetoed {
+        return Decision::Stop(StopReason::NotRetryable);
+    }
+    let overriding = server_says(rule.override_header.as_ref(), outcome);
+    let vetoing = server_says(rule.veto_header.as_ref(), outcome);
+    if overriding.as_deref() == Some("false") || vetoing.as_deref() == Some("false") {
+        return Decision::Stop(StopReason::ServerSaidNo);
+    }
+    if overriding.as_deref() != Some("true") {
+        let retried = retried_for(rule, outcome, facts);
+        if retried.iter().all(|methods| *methods == Methods::Never) {
+            return Decision::Stop(StopReason::NotRetryable);
+        }
+        if !retried.iter().any(|methods| is_among(methods, facts)) {
+            return Decision::Stop(StopReason::MethodNotAllowed);
+        }
+    }
+    if facts.replaced && !facts.idempotent && !is_among(&rule.sent_failures, facts) {
+        return Decision::Stop(StopReason::MethodNotAllowed);
     }
 
-    let backoff = ms(delay(&rule.backoff, facts.attempt, facts.random));
+    let mut backoff = &rule.backoff;
+    if let AttemptOutcome::Response { status, .. } = outcome {
+        if let Some(own) = row(rule, *status).and_then(|row| row.backoff.as_ref()) {
+            backoff = own;
+        }
+    }
+    let backoff = ms(delay(backoff, facts.attempt, facts.random));
     let settings = &rule.retry_after;
     let wait = match asked(rule, outcome, facts).map(ms) {
         None => backoff,
@@ -106,7 +122,7 @@ pub fn decide(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_
             }
         },
     };
-    let wait = duration(wait);
+    let wait = duration(wait.max(facts.paused.map_or(0, ms)));
 
     let elapsed = ms(facts.elapsed);
     if let Some(hard) = rule.limits.hard_elapsed {
@@ -131,6 +147,8 @@ pub fn decide(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_
 pub fn is_valid(rule: &RetryRule) -> bool {
     let a_status = |code: u16| (100..=999).contains(&code);
     let statuses = rule.statuses.iter().flat_map(|each| &each.statuses);
+    let headers = rule.retry_after.headers.iter();
+    let statuses = statuses.chain(headers.flat_map(|each| &each.statuses));
     let statuses_are = statuses.into_iter().all(|each| match *each {
         StatusMatch::Code(code) => a_status(code),
         StatusMatch::Range(first, last) => a_status(first) && a_status(last) && first <= last,
@@ -142,14 +160,26 @@ pub fn is_valid(rule: &RetryRule) -> bool {
             Methods::Listed(listed) => listed.iter().all(|each| is_meant(each.as_str())),
             _ => true,
         });
-    let (base, max) = (ms(rule.backoff.base), ms(rule.backoff.max));
-    let waits_or_not = rule.max_retries == 0 || (base == 0) == (max == 0);
+    let own = rule.statuses.iter().filter_map(|row| row.backoff.as_ref());
+    let backoffs_are = own
+        .chain([&rule.backoff])
+        .all(|backoff| is_valid_backoff(backoff, rule.max_retries > 0));
     let soft = rule.limits.soft_elapsed.map_or(0, ms);
     let limits_are = match rule.limits.hard_elapsed.map(ms) {
         None => true,
         Some(hard) => hard > 0 && hard >= soft,
     };
-    statuses_are && methods_are && waits_or_not && limits_are
+    statuses_are && methods_are && backoffs_are && limits_are
+}
+
+fn is_valid_backoff(backoff: &Backoff, retries: bool) -> bool {
+    let (base, max) = (ms(backoff.base), ms(backoff.max));
+    let jitter_is = match backoff.jitter {
+        Jitter::Proportional { lo, hi } => lo <= hi && hi >= 10,
+        _ => true,
+    };
+    let never_waits = base == 0 && max > 0;
+    base <= max && !(retries && never_waits) && backoff.growth >= 1000 && jitter_is
 }
 
 /// Whether a name in a list can be meant as the method that it is.
@@ -162,37 +192,48 @@ fn is_meant(name: &str) -> bool {
     }
 }
 
-/// What stands in the override header, in lower case and without what is around it.
-fn server_says(rule: &RetryRule, outcome: &AttemptOutcome<'_>) -> Option<String> {
-    match (outcome, &rule.override_header) {
+/// What stands in the header of a response that is an error, in lower case and without what is
+/// around it.
+fn server_says(name: Option<&HeaderName>, outcome: &AttemptOutcome<'_>) -> Option<String> {
+    match (outcome, name) {
         (AttemptOutcome::Response { status, headers }, Some(name)) if status.as_u16() >= 400 => {
-            let said = text(headers, name)?.to_ascii_lowercase();
+            let first = headers.get_all(name).iter().next()?;
+            let said = text(first)?.to_ascii_lowercase();
             Some(said.trim_matches([' ', '\t']).to_owned())
         }
         _ => None,
     }
 }
 
-/// The methods for which the outcome is retried.
-fn retried_for(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_>) -> Methods {
+/// The methods for which the outcome is retried; it is enough that one of them has the method.
+fn retried_for(
+    rule: &RetryRule,
+    outcome: &AttemptOutcome<'_>,
+    facts: &Attempt<'_>,
+) -> Vec<Methods> {
     use TransportError::*;
 
     let failure = match outcome {
         AttemptOutcome::Response { status, .. } => {
             let condition = facts.condition.cloned().unwrap_or(Methods::Never);
-            return by_status(rule, *status).unwrap_or(condition);
+            return match row(rule, *status) {
+                None => vec![condition],
+                Some(row) if row.methods == Methods::Never => vec![Methods::Never],
+                Some(row) => vec![row.methods.clone(), condition],
+            };
         }
         AttemptOutcome::Failure(failure) => *failure,
     };
     let (unsent, timeout) = match failure {
-        Certificate | Protocol => return Methods::Never,
+        Certificate | Protocol => return vec![Methods::Never],
         Proxy {
             status: Some(status),
         } => {
-            return match by_status(rule, status) {
-                None | Some(Methods::Never) => Methods::Never,
-                Some(_) if rule.unsent_failures => Methods::Any,
-                Some(_) => Methods::Never,
+            return match row(rule, status) {
+                Some(row) if row.methods != Methods::Never && rule.unsent_failures => {
+                    vec![Methods::Any]
+                }
+                _ => vec![Methods::Never],
             };
         }
         Dns | Connect | Tls | NotProcessed | Proxy { status: None } => (true, false),
@@ -201,29 +242,33 @@ fn retried_for(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'
         AfterRedirect | Closed | Body => (false, false),
         other => panic!("the model knows no {other:?}"),
     };
-    if timeout && !rule.timeouts {
+    vec![if timeout && !rule.timeouts {
         Methods::Never
     } else if unsent && rule.unsent_failures {
         Methods::Any
     } else {
         rule.sent_failures.clone()
-    }
+    }]
 }
 
-/// The methods of the first status rule that contains a status.
-fn by_status(rule: &RetryRule, status: StatusCode) -> Option<Methods> {
-    for each in &rule.statuses {
-        for one in &each.statuses {
-            let (first, last) = match *one {
-                StatusMatch::Code(code) => (code, code),
-                StatusMatch::Range(first, last) => (first, last),
-            };
-            if first <= status.as_u16() && status.as_u16() <= last {
-                return Some(each.methods.clone());
-            }
+/// The first status rule that contains a status.
+fn row(rule: &RetryRule, status: StatusCode) -> Option<&StatusRule> {
+    rule.statuses
+        .iter()
+        .find(|row| contain(&row.statuses, status))
+}
+
+fn contain(statuses: &[StatusMatch], status: StatusCode) -> bool {
+    for one in statuses {
+        let (first, last) = match *one {
+            StatusMatch::Code(code) => (code, code),
+            StatusMatch::Range(first, last) => (first, last),
+        };
+        if first <= status.as_u16() && status.as_u16() <= last {
+            return true;
         }
     }
-    None
+    false
 }
 
 fn is_among(methods: &Methods, facts: &Attempt<'_>) -> bool {
@@ -240,20 +285,20 @@ fn asked(rule: &RetryRule, outcome: &AttemptOutcome<'_>, facts: &Attempt<'_>) ->
     if facts.server_delay.is_some() {
         return facts.server_delay;
     }
-    let AttemptOutcome::Response { headers, .. } = outcome else {
+    let AttemptOutcome::Response { status, headers } = outcome else {
         return None;
     };
     for header in &rule.retry_after.headers {
+        if !header.statuses.is_empty() && !contain(&header.statuses, *status) {
+            continue;
+        }
         if let Some(wait) = wait_header(header, headers, facts.now) {
             return Some(wait);
         }
     }
     match rule.retry_after.source {
         RetryAfterSource::Ignore => None,
-        RetryAfterSource::Header => {
-            let name = HeaderName::from_static("retry-after");
-            parse_retry_after(&text(headers, &name)?, facts.now)
-        }
+        RetryAfterSource::Header => retry_after(headers, facts.now),
         RetryAfterSource::MsThenHeader => retry_after_ms(headers, facts.now),
     }
 }
@@ -324,13 +369,21 @@ pub fn parse_retry_after(value: &str, now: Option<SystemTime>) -> Option<Duratio
 }
 
 pub fn retry_after_ms(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
-    let value = |name| text(headers, &HeaderName::from_static(name));
-    if let Some(value) = value("retry-after-ms") {
-        if let Some(wait) = wait(&value, WaitFormat::Millis, now) {
+    for value in headers.get_all("retry-after-ms") {
+        if let Some(wait) = text(value).and_then(|text| wait(&text, WaitFormat::Millis, now)) {
             return Some(wait);
         }
     }
-    parse_retry_after(&value("retry-after")?, now)
+    retry_after(headers, now)
+}
+
+fn retry_after(headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
+    for value in headers.get_all("retry-after") {
+        if let Some(wait) = text(value).and_then(|text| parse_retry_after(&text, now)) {
+            return Some(wait);
+        }
+    }
+    None
 }
 
 pub fn wait_header(
@@ -338,12 +391,16 @@ pub fn wait_header(
     headers: &HeaderMap,
     now: Option<SystemTime>,
 ) -> Option<Duration> {
-    wait(&text(headers, &header.name)?, header.format, now)
+    for value in headers.get_all(&header.name) {
+        if let Some(wait) = text(value).and_then(|text| wait(&text, header.format, now)) {
+            return Some(wait);
+        }
+    }
+    None
 }
 
-/// The first value of a header, if all of it can be printed.
-fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
-    let value = headers.get_all(name).iter().next()?;
+/// The value of a header, if all of it can be printed.
+fn text(value: &HeaderValue) -> Option<String> {
     let mut text = String::new();
     for byte in value.as_bytes() {
         match byte {
@@ -462,6 +519,8 @@ fn forms(weekday: &str, day: u128, month: &str, year: u128, time: &str) -> Vec<S
     let short = &weekday[..3];
     let mut forms = vec![
         format!("{short}, {day:02} {month} {year} {time} GMT"),
+        // Not in the RFC, but read all the same.
+        format!("{short}, {day:02} {month} {year} {time} UTC"),
         format!("{short} {month} {day:2} {time} {year}"),
         // Not as C's `asctime` writes it, but read all the same.
         format!("{short} {month} {day:02} {time} {year}"),

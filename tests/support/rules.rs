@@ -75,18 +75,25 @@ pub fn methods() -> impl Strategy<Value = Methods> {
     ]
 }
 
-pub fn status_rules() -> impl Strategy<Value = StatusRule> {
-    let status = prop_oneof![
+pub fn status_matches() -> impl Strategy<Value = StatusMatch> {
+    prop_oneof![
         (90_u16..1010).prop_map(StatusMatch::Code),
         any::<u16>().prop_map(StatusMatch::Code),
         (90_u16..1010, 90_u16..1010).prop_map(|(first, last)| StatusMatch::Range(first, last)),
         any::<(u16, u16)>().prop_map(|(first, last)| StatusMatch::Range(first, last)),
-    ];
-    let rule = (vec(status, 0..4), methods());
-    rule.prop_map(|(statuses, methods)| StatusRule {
+    ]
+}
+
+pub fn status_rules() -> impl Strategy<Value = StatusRule> {
+    let rule = (
+        vec(status_matches(), 0..4),
+        methods(),
+        option::of(backoffs()),
+    );
+    rule.prop_map(|(statuses, methods, backoff)| StatusRule {
         statuses,
         methods,
-        backoff: None,
+        backoff,
     })
 }
 
@@ -120,7 +127,7 @@ pub fn waits() -> impl Strategy<Value = String> {
         "[ \t]{0,2}[0-9]{1,4}[ \t]{0,2}",
         "[+-]?[0-9]{1,3}[smh,.e]?[0-9]{0,3}",
         "(Sun|Mon|Tue|Sat)(day)?,? [0-3][0-9][ -](Jan|Feb|Nov)[ -](19)?[0-9]{2} \
-         [0-2][0-9]:[0-6][0-9]:[0-6][0-9]( GMT)?",
+         [0-2][0-9]:[0-6][0-9]:[0-6][0-9]( GMT| UTC)?",
         "(Sun|Mon|Tue|Sat) (Jan|Feb|Nov) [ 0-3][0-9] [0-2][0-9]:[0-6][0-9]:60 (19|20)[0-9]{2}",
     ]
 }
@@ -154,15 +161,28 @@ prop_compose! {
     }
 }
 
+pub fn formats() -> impl Strategy<Value = WaitFormat> {
+    select(vec![
+        WaitFormat::Seconds,
+        WaitFormat::Millis,
+        WaitFormat::UnixSeconds,
+        WaitFormat::UnixMillis,
+        WaitFormat::HttpDate,
+    ])
+}
+
+fn wait_headers() -> impl Strategy<Value = WaitHeader> {
+    let statuses = prop_oneof![Just(vec![]), vec(status_matches(), 0..4)];
+    (formats(), statuses).prop_map(|(format, statuses)| WaitHeader {
+        name: HeaderName::from_static("x-wait"),
+        format,
+        statuses,
+    })
+}
+
 prop_compose! {
     pub fn retry_afters()(
-        formats in vec(select(vec![
-            WaitFormat::Seconds,
-            WaitFormat::Millis,
-            WaitFormat::UnixSeconds,
-            WaitFormat::UnixMillis,
-            WaitFormat::HttpDate,
-        ]), 0..3),
+        headers in vec(wait_headers().boxed(), 0..3),
         source in select(vec![
             RetryAfterSource::Ignore,
             RetryAfterSource::Header,
@@ -178,9 +198,6 @@ prop_compose! {
         role in select(vec![RetryAfterRole::Replace, RetryAfterRole::Floor]),
         spread in per_mille(),
     ) -> RetryAfter {
-        let name = HeaderName::from_static("x-wait");
-        let header = |format| WaitHeader { name: name.clone(), format, statuses: vec![] };
-        let headers = formats.into_iter().map(header).collect();
         RetryAfter { headers, source, cap, zero_means_backoff, role, spread }
     }
 }
@@ -198,8 +215,8 @@ prop_compose! {
 prop_compose! {
     pub fn rules()(
         max_retries in counts(),
-        statuses in vec(status_rules(), 0..4),
-        sent_failures in methods(),
+        statuses in vec(status_rules().boxed(), 0..4),
+        sent_failures in methods().boxed(),
         (unsent_failures, timeouts) in any::<(bool, bool)>(),
         (override_header, veto_header) in (
             option::of(Just(HeaderName::from_static("x-should-retry"))),
@@ -208,9 +225,9 @@ prop_compose! {
                 HeaderName::from_static("x-other"),
             ])),
         ),
-        retry_after in retry_afters(),
-        backoff in backoffs(),
-        limits in limits(),
+        retry_after in retry_afters().boxed(),
+        backoff in backoffs().boxed(),
+        limits in limits().boxed(),
     ) -> RetryRule {
         RetryRule {
             max_retries,
@@ -244,16 +261,16 @@ pub fn failures() -> impl Strategy<Value = TransportError> {
 
 prop_compose! {
     pub fn facts()(
-        failure in option::of(failures()),
+        failure in option::of(failures().boxed()),
         status in statuses(),
-        headers in headers(),
+        headers in headers().boxed(),
         method in method(),
         attempt in counts(),
         random in samples(),
         now in option::of(moments()),
         (elapsed, remaining) in (durations(), option::weighted(0.2, durations())),
         server_delay in option::of(durations()),
-        condition in option::of(methods()),
+        condition in option::of(methods().boxed()),
         idempotent: bool,
         replayable in prop::bool::weighted(0.9),
         vetoed in prop::bool::weighted(0.1),

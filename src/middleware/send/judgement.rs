@@ -81,7 +81,7 @@ impl<'a> Call<'a> {
         record.asked = rule.asked(&outcome, &facts);
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
-        let (duration, source) = rule.wait_or_reason(&outcome, &facts, facts.replaced)?;
+        let (duration, source) = rule.wait_or_reason(&outcome, &facts)?;
         let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
         if let Some(budget) = self.budget() {
             if !budget.withdraw(kept.url()) {

@@ -1,7 +1,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::StopReason;
+use crate::rule::StopReason;
 
 /// One retry of a [`Schedule`](crate::Schedule), if everything before it fails.
 ///

@@ -4,17 +4,25 @@ use std::time::Duration;
 use http::Method;
 
 use super::millis::{per_mille, whole_ms};
-use super::scheduled_retry::{ScheduledRetry, Span};
-use super::{
-    Attempt, Backoff, Jitter, Limits, RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryRule,
-};
+use super::{Attempt, Backoff, RetryAfterCap, RetryAfterRole, RetryRule};
+
+mod retried;
+mod retry;
+mod text;
+
+pub use retry::ScheduledRetry;
+use retry::Span;
 
 /// What a [`RetryRule`] will do if everything fails: each retry's wait, when it starts, and which
 /// limits it meets.
 ///
-/// Its `Display` is a table to read beside a configuration file; the same as data is
+/// Its `Display` is a table to read beside a configuration file, and below it what is retried, how
+/// long it may take, and the rule's [advice](RetryRule::advice). The table as data is
 /// [`retries`](Schedule::retries). It knows the rule alone: a total timeout, a budget or a server
-/// that answers ends a send sooner.
+/// that answers ends a send sooner, and an origin that asks for rest makes it longer.
+///
+/// If a row of [`statuses`](RetryRule::statuses) has a backoff of its own, a wait is from the
+/// shortest that any of the backoffs in use gives to the longest.
 ///
 /// A rule does not know how long the attempts themselves will take. So a start is the sum of the
 /// waits before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) is told
@@ -37,6 +45,8 @@ use super::{
 ///     2  0 to 200 ms  0 to 300 ms   up to 2 min
 ///     3  0 to 400 ms  0 to 700 ms   up to 3 min
 ///
+/// Statuses: 429, 502, 503, 504 for idempotent methods.
+/// Failures: for idempotent methods.
 /// Server: may ask for a wait of up to 1 min; above that the send stops.
 /// Limits: none.
 /// Worst case: 700 ms and 4 attempts' own timeouts.
@@ -54,23 +64,10 @@ use super::{
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Schedule {
-    pub(super) max_retries: u32,
-    /// Without its jitter, which is beside it.
-    backoff: Backoff,
-    jitter: Jitter,
-    pub(super) limits: Limits,
-    pub(super) server: Option<ServerWait>,
-    /// After this many retries the backoff no longer changes: at most some 45 000, for one that
+    rule: RetryRule,
+    /// After this many retries the waits no longer change: at most some 45 000, for a backoff that
     /// grows by a thousandth from 1 ms to as far as milliseconds count.
-    pub(super) growing: u32,
-}
-
-/// How a rule takes the waits that a server asks for, where it listens at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct ServerWait {
-    pub(super) cap: RetryAfterCap,
-    pub(super) spread: u32,
-    pub(super) role: RetryAfterRole,
+    growing: u32,
 }
 
 impl RetryRule {
@@ -104,23 +101,14 @@ impl RetryRule {
     /// assert_eq!(schedule.worst_case(Duration::from_secs(5)), Duration::from_secs(605));
     /// ```
     pub fn schedule(&self) -> Schedule {
-        let listens = self.retry_after.source != RetryAfterSource::Ignore
-            || !self.retry_after.headers.is_empty();
-        let backoff = Backoff {
-            jitter: Jitter::NoJitter,
-            ..self.backoff.clone()
+        let schedule = Schedule {
+            rule: self.clone(),
+            growing: 0,
         };
+        let growing = schedule.backoffs().map(steps_until_steady).max();
         Schedule {
-            max_retries: self.max_retries,
-            growing: steps_until_steady(&backoff),
-            backoff,
-            jitter: self.backoff.jitter,
-            limits: self.limits.clone(),
-            server: listens.then_some(ServerWait {
-                cap: self.retry_after.cap,
-                spread: self.retry_after.spread,
-                role: self.retry_after.role,
-            }),
+            growing: growing.unwrap_or(0),
+            ..schedule
         }
     }
 }
@@ -172,7 +160,7 @@ impl Schedule {
     }
 
     /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
-    /// server asks for nothing. Where the rule reads `Retry-After`, waits that the server asks for
+    /// server asks for nothing. If the rule reads `Retry-After`, waits that the server asks for
     /// are often longer: see [`worst_case_asked`](Schedule::worst_case_asked).
     ///
     /// With a hard limit it is never more than that limit and one attempt's timeout. A fraction of
@@ -213,7 +201,10 @@ impl Schedule {
     /// assert_eq!(rule.schedule().worst_case_asked(Duration::from_secs(10)), None);
     /// ```
     pub fn worst_case_asked(&self, attempt_timeout: Duration) -> Option<Duration> {
-        if self.is_uncapped() && self.limits.hard_elapsed.is_none() && self.max_retries > 0 {
+        if self.is_uncapped()
+            && self.rule.limits.hard_elapsed.is_none()
+            && self.rule.max_retries > 0
+        {
             return None;
         }
         Some(
@@ -223,24 +214,37 @@ impl Schedule {
         )
     }
 
-    /// [`most_retries`](Schedule::most_retries) where the server asks: where it may ask for less
-    /// than the backoff, each may find its time.
-    pub(super) fn most_retries_asked(&self) -> u32 {
-        match self.server {
-            Some(server) if server.role == RetryAfterRole::Replace => self.max_retries,
-            _ => self.most_retries(),
+    /// [`most_retries`](Schedule::most_retries) if the server asks. It may ask for less than the
+    /// backoff, and then each retry may find its time.
+    fn most_retries_asked(&self) -> u32 {
+        let server = &self.rule.retry_after;
+        if server.listens() && server.role == RetryAfterRole::Replace {
+            self.rule.max_retries
+        } else {
+            self.most_retries()
         }
     }
 
-    pub(super) fn is_uncapped(&self) -> bool {
-        self.server
-            .is_some_and(|server| server.cap == RetryAfterCap::NoCap)
+    fn is_uncapped(&self) -> bool {
+        self.rule.retry_after.listens() && self.rule.retry_after.cap == RetryAfterCap::NoCap
+    }
+
+    /// The backoffs that are in use. If the rule retries nothing, a condition in code may, and then
+    /// it is the rule's own.
+    fn backoffs(&self) -> impl Iterator<Item = &Backoff> {
+        let mut in_use = self
+            .rule
+            .backoffs_in_use()
+            .map(|(_, backoff)| backoff)
+            .peekable();
+        let own = in_use.peek().is_none().then_some(&self.rule.backoff);
+        own.into_iter().chain(in_use)
     }
 
     /// How many retries come before the first for which `starts` does not hold; it holds for none
     /// after that.
     fn count_while(&self, starts: impl Fn(&ScheduledRetry) -> bool) -> u32 {
-        let growing = self.growing.min(self.max_retries);
+        let growing = self.growing.min(self.rule.max_retries);
         let mut retries = Retries {
             schedule: self,
             made: 0,
@@ -253,7 +257,7 @@ impl Schedule {
             }
         }
         // From here on a retry costs no more to reach the further it is away.
-        let (mut start, mut end) = (growing, self.max_retries);
+        let (mut start, mut end) = (growing, self.rule.max_retries);
         while start < end {
             let middle = start + (end - start) / 2;
             let skipped = (middle - growing) as usize;
@@ -274,13 +278,16 @@ impl Schedule {
     fn latest_end(&self, retries: u32, timeout: Duration, part: impl Fn(Span) -> u64) -> Duration {
         let timeout = whole_ms(timeout.saturating_add(ALMOST_ONE));
         let ms = |limit: Option<Duration>| limit.map_or(u64::MAX, whole_ms);
-        let (soft, hard) = (ms(self.limits.soft_elapsed), ms(self.limits.hard_elapsed));
+        let (soft, hard) = (
+            ms(self.rule.limits.soft_elapsed),
+            ms(self.rule.limits.hard_elapsed),
+        );
         // The latest start of the retry after `made`, and of `times - 1` more with the same wait,
         // where the one before them started at `start`: each is decided when the attempt before it
         // ends, yet not after the soft limit, and starts before the hard one.
         let later = |start: u64, made: u32, times: u32| {
             let wait = part(self.wait(made));
-            let soft = if made < self.limits.min_retries {
+            let soft = if made < self.rule.limits.min_retries {
                 u64::MAX
             } else {
                 soft
@@ -292,7 +299,7 @@ impl Schedule {
                 .min(hard)
         };
         let growing = self.growing.min(retries);
-        let in_any_case = self.limits.min_retries.clamp(growing, retries);
+        let in_any_case = self.rule.limits.min_retries.clamp(growing, retries);
         let (mut start, mut latest) = (0, 0);
         for made in 0..growing {
             start = later(start, made, 1);
@@ -307,24 +314,33 @@ impl Schedule {
         Duration::from_millis(latest.saturating_add(timeout))
     }
 
-    /// The wait before the retry after `made` others.
+    /// The wait before the retry after `made` others, by whichever backoff.
     fn wait(&self, made: u32) -> Span {
-        let max = whole_ms(self.backoff.max);
-        let delay = whole_ms(self.backoff.delay(made, 0.0));
-        let (one, other) = match self.jitter {
-            Jitter::NoJitter => (delay, delay),
-            Jitter::Full => (0, delay),
-            Jitter::Proportional { lo, hi } => (
-                per_mille(delay, lo.into()).min(max),
-                per_mille(delay, hi.into()).min(max),
-            ),
-        };
-        let (shortest, longest) = (one.min(other), one.max(other));
-        let asked = self.server.map_or(0, |server| server.longest());
+        let bounds = self.backoffs().map(|backoff| backoff.bounds(made));
+        let (shortest, longest) = bounds
+            .reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+            .unwrap_or_default();
         Span {
             shortest,
             longest,
-            asked: asked.max(longest),
+            asked: self.longest_asked().max(longest),
+        }
+    }
+
+    /// The longest wait that the server may ask for.
+    fn longest_asked(&self) -> u64 {
+        let server = &self.rule.retry_after;
+        if !server.listens() {
+            return 0;
+        }
+        match server.cap {
+            RetryAfterCap::NoCap => u64::MAX,
+            RetryAfterCap::StopAbove(cap)
+            | RetryAfterCap::BackoffAbove(cap)
+            | RetryAfterCap::ClampTo(cap) => {
+                let cap = whole_ms(cap);
+                cap.saturating_add(per_mille(cap, server.spread.into()))
+            }
         }
     }
 }
@@ -332,27 +348,13 @@ impl Schedule {
 /// Added, it makes of a part of a millisecond a whole one.
 const ALMOST_ONE: Duration = Duration::from_nanos(999_999);
 
-impl ServerWait {
-    fn longest(&self) -> u64 {
-        match self.cap {
-            RetryAfterCap::NoCap => u64::MAX,
-            RetryAfterCap::StopAbove(cap)
-            | RetryAfterCap::BackoffAbove(cap)
-            | RetryAfterCap::ClampTo(cap) => {
-                let cap = whole_ms(cap);
-                cap.saturating_add(per_mille(cap, self.spread.into()))
-            }
-        }
-    }
-}
-
-/// After how many retries the delay has become the one that it is for ever after.
+/// After how many retries the wait has become the one that it is for ever after.
 fn steps_until_steady(backoff: &Backoff) -> u32 {
-    let steady = backoff.delay(u32::MAX, 0.0);
+    let steady = backoff.bounds(u32::MAX);
     let (mut start, mut end) = (0, u32::MAX);
     while start < end {
         let middle = start + (end - start) / 2;
-        if backoff.delay(middle, 0.0) == steady {
+        if backoff.bounds(middle) == steady {
             end = middle;
         } else {
             start = middle + 1;
@@ -386,14 +388,14 @@ impl Iterator for Retries<'_> {
     type Item = ScheduledRetry;
 
     fn next(&mut self) -> Option<ScheduledRetry> {
-        if self.made >= self.schedule.max_retries {
+        if self.made >= self.schedule.rule.max_retries {
             return None;
         }
         let wait = self.schedule.wait(self.made);
         let before = self.sum;
         let stop = |wait, elapsed| {
             let (wait, elapsed) = (Duration::from_millis(wait), Duration::from_millis(elapsed));
-            let limits = &self.schedule.limits;
+            let limits = &self.schedule.rule.limits;
             // The limits look at these two and at no other fact.
             let facts = Attempt {
                 attempt: self.made,
@@ -419,13 +421,13 @@ impl Iterator for Retries<'_> {
     }
 
     fn nth(&mut self, skipped: usize) -> Option<ScheduledRetry> {
-        let left = self.schedule.max_retries - self.made;
+        let left = self.schedule.rule.max_retries - self.made;
         self.leave_out(u32::try_from(skipped).map_or(left, |skipped| skipped.min(left)));
         self.next()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = usize::try_from(self.schedule.max_retries - self.made);
+        let left = usize::try_from(self.schedule.rule.max_retries - self.made);
         (left.unwrap_or(usize::MAX), left.ok())
     }
 }

@@ -1,7 +1,12 @@
 use std::time::Duration;
 
-use super::millis::{per_mille, sample, whole_ms};
-use super::power::scaled;
+use super::millis::whole_ms;
+
+mod jitter;
+mod power;
+
+pub use jitter::Jitter;
+use power::scaled;
 
 /// How long to wait before a retry when the server asks for nothing: a delay that grows from
 /// retry to retry, up to a maximum, and that jitter may change.
@@ -53,41 +58,6 @@ impl Default for Backoff {
     }
 }
 
-/// How a [`Backoff`]'s delay is varied at random, so that clients that failed together do not come
-/// back together.
-///
-/// The default is [`Jitter::NoJitter`].
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-/// use reqwest_retry_rules::{Backoff, Jitter};
-///
-/// let second = Duration::from_secs(1);
-/// let with = |jitter| Backoff { base: second, max: second, jitter, ..Backoff::default() };
-/// assert_eq!(with(Jitter::NoJitter).delay(0, 0.25), second);
-/// assert_eq!(with(Jitter::Full).delay(0, 0.25), Duration::from_millis(250));
-/// let around = with(Jitter::Proportional { lo: 800, hi: 1200 });
-/// assert_eq!(around.delay(0, 0.25), Duration::from_millis(900));
-/// assert_eq!(around.delay(0, 0.99), second); // 1195 ms are above the maximum
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Jitter {
-    /// The delay stays as it is.
-    #[default]
-    NoJitter,
-    /// Anything in `[0, delay)`: spreads a crowd best, and may be hardly any wait at all.
-    Full,
-    /// Anything in `[lo, hi)` per mille of the delay, never above the backoff's maximum.
-    Proportional {
-        /// The lower end, per mille: 800 is four fifths of the delay.
-        lo: u32,
-        /// The upper end, per mille: 1200 is six fifths of the delay.
-        hi: u32,
-    },
-}
-
 impl Backoff {
     /// The wait before the retry that follows `attempt` earlier ones, where `random` is a sample
     /// of `[0, 1)`.
@@ -115,12 +85,16 @@ impl Backoff {
     pub fn delay(&self, attempt: u32, random: f64) -> Duration {
         let max = whole_ms(self.max);
         let delay = grown(whole_ms(self.base), self.growth, attempt).min(max);
-        let jittered = match self.jitter {
-            Jitter::NoJitter => delay,
-            Jitter::Full => (delay as f64 * sample(random)) as u64,
-            Jitter::Proportional { lo, hi } => per_mille(delay, between(lo, hi, sample(random))),
-        };
-        Duration::from_millis(jittered.min(max))
+        Duration::from_millis(self.jitter.of(delay, random).min(max))
+    }
+
+    /// The shortest and the longest wait before the retry that follows `attempt` earlier ones, in
+    /// milliseconds.
+    pub(super) fn bounds(&self, attempt: u32) -> (u64, u64) {
+        let max = whole_ms(self.max);
+        let delay = grown(whole_ms(self.base), self.growth, attempt).min(max);
+        let (shortest, longest) = self.jitter.bounds(delay);
+        (shortest.min(max), longest.min(max))
     }
 }
 
@@ -132,10 +106,4 @@ fn grown(base: u64, growth: u32, attempt: u32) -> u64 {
         2000 if attempt < 64 => base.saturating_mul(1 << attempt),
         _ => scaled(base, growth, attempt),
     }
-}
-
-/// `lo + trunc(random * (hi - lo))`: from `lo` towards `hi`, which may be the smaller.
-fn between(lo: u32, hi: u32, random: f64) -> u64 {
-    let way = (random * (f64::from(hi) - f64::from(lo))) as i64;
-    u64::from(lo).saturating_add_signed(way)
 }

@@ -1,17 +1,21 @@
 use std::time::{Duration, SystemTime};
 
-use http::header::RETRY_AFTER;
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, StatusCode};
 
-use super::StatusMatch;
+mod date;
+mod header;
+mod text;
 
-use super::wait_text::{WaitFormat, parse_retry_after, retry_after_ms, text};
+pub(crate) use date::http_date;
+pub use header::{WaitFormat, WaitHeader};
+use text::retry_after;
+pub use text::{parse_retry_after, retry_after_ms};
 
 /// How the wait that a server asks for is treated, in `Retry-After` (RFC 9110, 10.2.3) or in a
 /// header of its own.
 ///
-/// A header counts by its first value, and one that cannot be read counts as absent; where
-/// nothing is asked, the [`Backoff`](crate::Backoff) applies.
+/// Of a header that occurs more than once the first value that can be read counts, and a header of
+/// which none can is as if absent. If nothing is asked, the [`Backoff`](crate::Backoff) applies.
 ///
 /// # Defaults
 ///
@@ -195,83 +199,12 @@ pub enum RetryAfterRole {
     Floor,
 }
 
-/// A header of a service's own that says how long to wait, or until when.
-///
-/// # Examples
-///
-/// ```
-/// use std::time::{Duration, SystemTime};
-/// use http::{HeaderMap, HeaderName, HeaderValue};
-/// use reqwest_retry_rules::{WaitFormat, WaitHeader};
-///
-/// let reset = WaitHeader {
-///     name: HeaderName::from_static("x-ratelimit-reset"),
-///     format: WaitFormat::UnixSeconds,
-///     statuses: vec![],
-/// };
-/// let mut headers = HeaderMap::new();
-/// headers.insert("x-ratelimit-reset", HeaderValue::from_static("784111779"));
-/// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_776);
-/// assert_eq!(reset.read(&headers, Some(now)), Some(Duration::from_secs(3)));
-/// assert_eq!(reset.read(&headers, None), None); // a moment means nothing without the time of day
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct WaitHeader {
-    /// Its name.
-    pub name: HeaderName,
-    /// How its value is read.
-    pub format: WaitFormat,
-    /// The statuses of the responses in which it is read; if there are none, it is read in every
-    /// response.
-    pub statuses: Vec<StatusMatch>,
-}
-
-impl WaitHeader {
-    /// Whether it is read in a response of this status.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use http::{HeaderName, StatusCode};
-    /// use reqwest_retry_rules::{StatusMatch, WaitFormat, WaitHeader};
-    ///
-    /// let reset = WaitHeader {
-    ///     name: HeaderName::from_static("x-ratelimit-reset"),
-    ///     format: WaitFormat::UnixSeconds,
-    ///     statuses: vec![StatusMatch::Code(403), StatusMatch::Code(429)],
-    /// };
-    /// assert!(reset.is_for(StatusCode::FORBIDDEN));
-    /// assert!(!reset.is_for(StatusCode::SERVICE_UNAVAILABLE));
-    /// assert!(WaitHeader { statuses: vec![], ..reset }.is_for(StatusCode::SERVICE_UNAVAILABLE));
-    /// ```
-    #[inline]
-    pub fn is_for(&self, status: StatusCode) -> bool {
-        self.statuses.is_empty() || self.statuses.iter().any(|each| each.contains(status))
-    }
-
-    /// The wait that its first value asks for; `None` where it is absent, cannot be read, or
-    /// names a moment while `now` is unknown.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use http::{HeaderMap, HeaderName, HeaderValue};
-    /// use reqwest_retry_rules::{WaitFormat, WaitHeader};
-    ///
-    /// let name = HeaderName::from_static("x-backoff");
-    /// let header = WaitHeader { name, format: WaitFormat::Millis, statuses: vec![] };
-    /// let mut headers = HeaderMap::new();
-    /// assert_eq!(header.read(&headers, None), None);
-    /// headers.insert("x-backoff", HeaderValue::from_static("1500"));
-    /// assert_eq!(header.read(&headers, None), Some(Duration::from_millis(1500)));
-    /// ```
-    pub fn read(&self, headers: &HeaderMap, now: Option<SystemTime>) -> Option<Duration> {
-        self.format.parse(text(headers, &self.name)?, now)
-    }
-}
-
 impl RetryAfter {
+    /// Whether any header is read.
+    pub(super) fn listens(&self) -> bool {
+        self.source != RetryAfterSource::Ignore || !self.headers.is_empty()
+    }
+
     /// The wait that a response of this status with these headers asks for.
     #[inline]
     pub(super) fn read(
@@ -286,7 +219,7 @@ impl RetryAfter {
             .find_map(|header| header.read(headers, now))
             .or_else(|| match self.source {
                 RetryAfterSource::Ignore => None,
-                RetryAfterSource::Header => parse_retry_after(text(headers, &RETRY_AFTER)?, now),
+                RetryAfterSource::Header => retry_after(headers, now),
                 RetryAfterSource::MsThenHeader => retry_after_ms(headers, now),
             })
     }

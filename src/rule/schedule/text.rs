@@ -2,27 +2,31 @@
 
 use std::fmt::{self, Write};
 
-use super::millis::whole_ms;
-use super::schedule::Schedule;
-use super::scheduled_retry::{ScheduledRetry, Span};
-use super::{RetryAfterCap, RetryAfterRole, StopReason};
+use super::{Schedule, ScheduledRetry, Span};
+use crate::rule::millis::whole_ms;
+use crate::rule::{RetryAfterCap, RetryAfterRole, StopReason};
 
 /// The most retries that are shown before some are left out.
 const HEAD: u32 = 9;
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.max_retries {
-            0 => return writeln!(f, "No retries. Worst case: one attempt's own timeout."),
+        match self.rule.max_retries {
+            0 => {
+                writeln!(f, "No retries. Worst case: one attempt's own timeout.")?;
+                return self.write_advice(f);
+            }
             1 => f.write_str("1 retry.")?,
             more => write!(f, "Up to {more} retries.")?,
         }
         f.write_str(" Times leave out what the attempts themselves take.\n\n")?;
         self.write_table(f)?;
-        writeln!(f, "\nServer: {}.", self.server_text())?;
+        writeln!(f, "\nStatuses: {}.", self.statuses_text())?;
+        writeln!(f, "Failures: {}.", self.failures_text())?;
+        writeln!(f, "Server: {}.", self.server_text())?;
         writeln!(f, "Limits: {}.", self.limits_text())?;
         let (fewest, most) = (self.fewest_retries(), self.most_retries());
-        if fewest < self.max_retries {
+        if fewest < self.rule.max_retries {
             let retries = match most {
                 0 => "no retry".to_owned(),
                 1 if fewest == 1 => "1 retry, none where attempts take long".to_owned(),
@@ -34,7 +38,7 @@ impl fmt::Display for Schedule {
 
         let worst = self.worst_text(most, |span| span.longest);
         writeln!(f, "Worst case: {worst}.")?;
-        let asked = if self.is_uncapped() && self.limits.hard_elapsed.is_none() {
+        let asked = if self.is_uncapped() && self.rule.limits.hard_elapsed.is_none() {
             "no end, for any wait is accepted".to_owned()
         } else {
             self.worst_text(self.most_retries_asked(), |span| span.asked)
@@ -42,19 +46,26 @@ impl fmt::Display for Schedule {
         if asked != worst {
             writeln!(f, "If the server asks: {asked}.")?;
         }
-        Ok(())
+        self.write_advice(f)
     }
 }
 
 impl Schedule {
+    fn write_advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for advice in self.rule.advice() {
+            writeln!(f, "Advice: {advice}.")?;
+        }
+        Ok(())
+    }
+
     fn write_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["retry", "wait", "starts after", "", ""].map(str::to_owned)];
-        if self.server.is_some() {
+        if self.rule.retry_after.listens() {
             rows[0][3] = "if the server asks, after".to_owned();
         }
         // The last worth a look is the last that there is, or the first that is always too late.
         let most = self.most_retries();
-        let last = most.saturating_add(1).min(self.max_retries);
+        let last = most.saturating_add(1).min(self.rule.max_retries);
         let head = if last <= HEAD + 1 {
             last
         } else {
@@ -100,10 +111,10 @@ impl Schedule {
     }
 
     fn cells(&self, retry: &ScheduledRetry) -> [String; 5] {
-        let asked = match (self.server, retry.start_asked()) {
-            (None, _) => String::new(),
-            (Some(_), None) => "any time".to_owned(),
-            (Some(_), Some(start)) => format!("up to {}", time(whole_ms(start))),
+        let asked = match (self.rule.retry_after.listens(), retry.start_asked()) {
+            (false, _) => String::new(),
+            (true, None) => "any time".to_owned(),
+            (true, Some(start)) => format!("up to {}", time(whole_ms(start))),
         };
         let note = match (
             retry.stop_after_shortest_waits(),
@@ -123,9 +134,10 @@ impl Schedule {
     }
 
     fn server_text(&self) -> String {
-        let Some(server) = self.server else {
+        let server = &self.rule.retry_after;
+        if !server.listens() {
             return "is not asked how long to wait".to_owned();
-        };
+        }
         let mut text = match server.cap {
             RetryAfterCap::NoCap => "may ask for any wait, however long".to_owned(),
             RetryAfterCap::StopAbove(cap) => format!(
@@ -152,8 +164,8 @@ impl Schedule {
     }
 
     fn limits_text(&self) -> String {
-        let soft = self.limits.soft_elapsed.map(|soft| {
-            let exception = match self.limits.min_retries {
+        let soft = self.rule.limits.soft_elapsed.map(|soft| {
+            let exception = match self.rule.limits.min_retries {
                 0 => "no further wait begins".to_owned(),
                 1 => "only the first retry is still made".to_owned(),
                 first => format!("only the first {first} retries are still made"),
@@ -161,6 +173,7 @@ impl Schedule {
             format!("after {} {exception} (soft)", time(whole_ms(soft)))
         });
         let hard = self
+            .rule
             .limits
             .hard_elapsed
             .map(|hard| format!("after {} no retry starts (hard)", time(whole_ms(hard))));
@@ -179,19 +192,20 @@ impl Schedule {
         else {
             return with_attempts(0, 1);
         };
-        // The longest wait is the first or the last: a backoff grows all the way, or shrinks.
+        // The longest wait is the first or the last: each backoff grows all the way, or shrinks.
         let first = self.retries().next();
         let longest = first
             .map_or(0, |first| part(first.wait))
             .max(part(last.wait));
 
         let unlimited = part(last.start);
-        let (limit, limited) = match (self.limits.hard_elapsed, self.limits.soft_elapsed) {
+        let (limit, limited) = match (self.rule.limits.hard_elapsed, self.rule.limits.soft_elapsed)
+        {
             (Some(hard), _) => (whole_ms(hard), with_attempts(whole_ms(hard), 1)),
-            (None, Some(soft)) if self.limits.min_retries < retries => {
+            (None, Some(soft)) if self.rule.limits.min_retries < retries => {
                 let limit = whole_ms(soft).saturating_add(longest);
                 let limited = with_attempts(limit, 1);
-                match self.limits.min_retries.checked_sub(1) {
+                match self.rule.limits.min_retries.checked_sub(1) {
                     None => (limit, limited),
                     Some(skip) => {
                         let least = self.retries().nth(skip as usize);
@@ -242,7 +256,7 @@ fn span_text(span: Span) -> String {
 }
 
 /// Milliseconds in the units that a person would use; exact below a thousand days.
-fn time(ms: u64) -> String {
+pub(super) fn time(ms: u64) -> String {
     const SECOND: u64 = 1000;
     const MINUTE: u64 = 60 * SECOND;
     const HOUR: u64 = 60 * MINUTE;
