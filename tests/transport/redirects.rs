@@ -1118,14 +1118,6 @@ async fn a_tracked_policy_is_asked_once_for_each_hop() {
 // ---- reqwest's own retries ----
 
 #[tokio::test]
-async fn a_client_of_this_crate_sends_a_refused_stream_once() {
-    let refusing = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
-    let client = tracked(Version::HTTP_2).build().unwrap();
-    client.get(refusing.url("/")).send().await.unwrap_err();
-    assert_eq!(refusing.begun(), 1);
-}
-
-#[tokio::test]
 async fn a_client_of_reqwests_own_making_sends_a_refused_stream_again_by_itself() {
     let refusing = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
     support::install_crypto();
