@@ -248,7 +248,7 @@ mod tasks {
     async fn the_total_timeout_of_the_innermost_scope_holds() {
         let total = |milliseconds| Overrides::new().total_timeout(ms(milliseconds));
         for (outer, inner) in [(300, 700), (700, 300)] {
-            let nested = with_overrides(total(inner), times_out_after(inner.into()));
+            let nested = with_overrides(total(inner), times_out_after(inner));
             assert!(with_overrides(total(outer), nested).await);
         }
     }
