@@ -1118,28 +1118,6 @@ async fn a_tracked_policy_is_asked_once_for_each_hop() {
 // ---- reqwest's own retries ----
 
 #[tokio::test]
-async fn a_client_of_this_crate_sends_a_refused_stream_again_twice() {
-    for method in [Method::GET, Method::POST] {
-        let refusing = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
-        let client = tracked(Version::HTTP_2).build().unwrap();
-        let request = client.request(method, refusing.url("/"));
-        request.send().await.unwrap_err();
-        let expected = if cfg!(feature = "http2") { 3 } else { 1 };
-        assert_eq!(refusing.begun(), expected);
-    }
-}
-
-#[tokio::test]
-async fn a_client_of_this_crate_sends_a_stream_that_is_reset_for_another_reason_once() {
-    for reason in [Reason::CANCEL, Reason::INTERNAL_ERROR, Reason::NO_ERROR] {
-        let resetting = H2::start(Act2::ResetUnread(reason)).await;
-        let client = tracked(Version::HTTP_2).build().unwrap();
-        client.get(resetting.url("/")).send().await.unwrap_err();
-        assert_eq!(resetting.begun(), 1, "{reason:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_client_of_reqwests_own_making_sends_a_refused_stream_again_by_itself() {
     let refusing = H2::start(Act2::ResetUnread(Reason::REFUSED_STREAM)).await;
     support::install_crypto();

@@ -23,7 +23,7 @@ pub(super) use self::settings::Settings;
 /// | --- | --- |
 /// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`veto`](Self::veto), [`judge_body`](Self::judge_body) | nothing is asked |
 /// | [`total_timeout`](Self::total_timeout), [`attempt_timeout`](Self::attempt_timeout), [`head_timeout`](Self::head_timeout) | none |
-/// | [`budget`](Self::budget) | [`RetryBudget::default`]: 20 % and 10 retries a second for each origin |
+/// | [`budget`](Self::budget) | [`RetryBudget::default`](crate::RetryBudget::default): 20 % and 10 retries a second for each origin |
 /// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
 /// | [`drain_limit`](Self::drain_limit) | 64 KiB |
 /// | [`complete_body`](Self::complete_body) | 0 bytes: off |
