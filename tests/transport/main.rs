@@ -9,6 +9,7 @@ mod classification;
 mod complete_body;
 mod drain;
 mod generated_keys;
+mod judge_body;
 mod lying_servers;
 mod other_requests;
 mod redirects;
