@@ -39,7 +39,7 @@ fn decisions() -> Vec<&'static str> {
     let answer = are!([Copy, Eq, Hash]: Decision, WaitSource);
     let told = are!([Copy, Eq, Hash, Display]: StopReason, AttemptResult);
     let failure = are!([Copy, Eq, Hash, Error]: TransportError);
-    let shown = are!([Clone, Eq, Hash, Display]: RuleFault, Schedule);
+    let shown = are!([Clone, Eq, Hash, Display]: Advice, RuleFault, Schedule);
     let retries = are!([Clone, Eq, Hash]: ScheduledRetry);
     [
         &asked[..],
