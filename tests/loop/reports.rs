@@ -1,4 +1,4 @@
-//! What a caller can read of a send afterwards, and who is told of it while it happens.
+//! What a caller can read of a send afterwards, and what observers get while it happens.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
@@ -364,7 +364,7 @@ mod logs {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_is_told_even_where_nothing_could_be_retried() {
+    async fn one_is_filled_even_if_nothing_could_be_retried() {
         let log = RetryLog::new();
         let transport = Transport::new([status(503)]);
         let mut request = client(&transport, RetryRule::never()).get(URL);
@@ -374,7 +374,7 @@ mod logs {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_is_told_where_no_first_body_was_made() {
+    async fn one_is_filled_if_no_first_body_was_made() {
         let log = RetryLog::new();
         let source = BodySource::new(|| Err::<&str, _>(std::io::Error::other("no file")));
         let transport = Transport::new([]);
@@ -577,11 +577,11 @@ mod retry_after {
     }
 
     #[test]
-    fn a_date_is_measured_against_the_servers_own_where_it_tells() {
+    fn a_date_is_measured_against_the_servers_own_if_there_is_one() {
         let date = ("retry-after", "Thu, 01 Jan 1970 00:10:00 GMT");
-        let told = [date, ("date", "Thu, 01 Jan 1970 00:09:57 GMT")];
-        assert_read(&told, Some(at(0)), Some(ms(3000)));
-        assert_read(&told, None, Some(ms(3000)));
+        let headers = [date, ("date", "Thu, 01 Jan 1970 00:09:57 GMT")];
+        assert_read(&headers, Some(at(0)), Some(ms(3000)));
+        assert_read(&headers, None, Some(ms(3000)));
         let unreadable = [date, ("date", "yesterday")];
         assert_read(&unreadable, Some(at(590)), Some(ms(10_000)));
         assert_read(&unreadable, None, None);
@@ -628,7 +628,7 @@ mod observers {
 
     /// All that an observer can read of an event, without the times.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    enum Told {
+    enum Seen {
         Retry {
             method: Method,
             host: Option<String>,
@@ -659,17 +659,17 @@ mod observers {
     }
 
     #[derive(Clone, Default)]
-    struct Notes(Arc<Mutex<Vec<Told>>>);
+    struct Notes(Arc<Mutex<Vec<Seen>>>);
 
     impl Notes {
-        fn all(&self) -> Vec<Told> {
+        fn all(&self) -> Vec<Seen> {
             self.0.lock().unwrap().clone()
         }
 
         fn stops(&self) -> Vec<StopReason> {
-            let stops = self.all().into_iter().filter_map(|told| match told {
-                Told::Stop { reason, .. } => Some(reason),
-                Told::Retry { .. } | Told::Recovered { .. } => None,
+            let stops = self.all().into_iter().filter_map(|event| match event {
+                Seen::Stop { reason, .. } => Some(reason),
+                Seen::Retry { .. } | Seen::Recovered { .. } => None,
             });
             stops.collect()
         }
@@ -677,7 +677,7 @@ mod observers {
 
     impl RetryObserver for Notes {
         fn on_retry(&self, event: &RetryEvent<'_>) {
-            self.0.lock().unwrap().push(Told::Retry {
+            self.0.lock().unwrap().push(Seen::Retry {
                 method: event.method().clone(),
                 host: event.host().map(str::to_owned),
                 label: event.label().map(ToString::to_string),
@@ -690,7 +690,7 @@ mod observers {
         }
 
         fn on_recovered(&self, event: &RecoveredEvent<'_>) {
-            self.0.lock().unwrap().push(Told::Recovered {
+            self.0.lock().unwrap().push(Seen::Recovered {
                 method: event.method().clone(),
                 host: event.host().map(str::to_owned),
                 label: event.label().map(ToString::to_string),
@@ -701,7 +701,7 @@ mod observers {
         }
 
         fn on_stop(&self, event: &StopEvent<'_>) {
-            self.0.lock().unwrap().push(Told::Stop {
+            self.0.lock().unwrap().push(Seen::Stop {
                 method: event.method().clone(),
                 host: event.host().map(str::to_owned),
                 label: event.label().map(ToString::to_string),
@@ -713,8 +713,8 @@ mod observers {
         }
     }
 
-    /// Sends a GET, and gives back what was told.
-    async fn told(transport: &Transport, policy: impl Into<RetryPolicy>) -> Notes {
+    /// Sends a GET, and gives back the events.
+    async fn events(transport: &Transport, policy: impl Into<RetryPolicy>) -> Notes {
         let notes = Notes::default();
         let policy = policy.into().observer(notes.clone());
         let _ = client(transport, policy)
@@ -726,7 +726,7 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_retry_and_the_stop_are_told_with_all_that_is_known() {
+    async fn every_retry_and_the_stop_come_with_all_that_is_known() {
         let transport = Transport::new([
             status(503).header("retry-after", "1").after(10),
             fail(errors::refused()).after(20),
@@ -739,9 +739,9 @@ mod observers {
         let (method, host) = (Method::GET, Some("origin.test".to_owned()));
         let label = Some("mine".to_owned());
         assert_eq!(
-            told(&transport, rule).await.all(),
+            events(&transport, rule).await.all(),
             [
-                Told::Retry {
+                Seen::Retry {
                     method: method.clone(),
                     host: host.clone(),
                     label: label.clone(),
@@ -751,7 +751,7 @@ mod observers {
                     wait: ms(1000),
                     source: WaitSource::Server,
                 },
-                Told::Retry {
+                Seen::Retry {
                     method: method.clone(),
                     host: host.clone(),
                     label: label.clone(),
@@ -761,7 +761,7 @@ mod observers {
                     wait: ms(200),
                     source: WaitSource::Backoff,
                 },
-                Told::Stop {
+                Seen::Stop {
                     method,
                     host,
                     label,
@@ -775,7 +775,7 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_is_told_once_however_the_send_is_given_up() {
+    async fn a_stop_comes_once_however_the_send_is_given_up() {
         let total = || RetryPolicy::from(rule()).total_timeout(ms(500));
         let cases = [
             (
@@ -792,16 +792,19 @@ mod observers {
             (hang(), total(), StopReason::TotalTimeout),
         ];
         for (act, policy, reason) in cases {
-            assert_eq!(told(&Transport::new([act]), policy).await.stops(), [reason]);
+            assert_eq!(
+                events(&Transport::new([act]), policy).await.stops(),
+                [reason]
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_send_that_never_began_has_no_result_to_tell() {
+    async fn a_send_that_never_began_has_no_result() {
         let policy = RetryPolicy::from(rule()).total_timeout(ms(0));
-        let notes = told(&Transport::new([]), policy).await;
+        let notes = events(&Transport::new([]), policy).await;
         let [
-            Told::Stop {
+            Seen::Stop {
                 attempts,
                 result,
                 reason,
@@ -818,30 +821,30 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_stop_is_told_of_an_answer() {
+    async fn an_answer_is_no_stop() {
         for answer in [ok(), status(404), status(500)] {
-            assert_eq!(told(&Transport::new([answer]), rule()).await.all(), []);
+            assert_eq!(events(&Transport::new([answer]), rule()).await.all(), []);
         }
         for answer in [ok(), status(404)] {
-            let notes = told(&Transport::new([status(503), answer]), rule()).await;
+            let notes = events(&Transport::new([status(503), answer]), rule()).await;
             // A retry and a recovery.
             assert_eq!((notes.all().len(), notes.stops()), (2, vec![]));
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_recovery_is_reported_once_with_all_that_is_known() {
+    async fn a_recovery_comes_once_with_all_that_is_known() {
         for (answer, code) in [(ok(), 200), (status(404), 404), (status(500), 500)] {
             let transport = Transport::new([
                 status(503).after(10),
                 fail(errors::closed()),
                 answer.after(5),
             ]);
-            let told = told(&transport, rule()).await.all();
-            assert_eq!(told.len(), 3, "{told:?}");
+            let events = events(&transport, rule()).await.all();
+            assert_eq!(events.len(), 3, "{events:?}");
             assert_eq!(
-                told[2],
-                Told::Recovered {
+                events[2],
+                Seen::Recovered {
                     method: Method::GET,
                     host: Some("origin.test".to_owned()),
                     label: Some("mine".to_owned()),
@@ -854,16 +857,16 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_recovery_is_reported_of_an_answer_at_once_or_of_a_send_that_is_given_up() {
-        let is_recovery = |told: &Told| matches!(told, Told::Recovered { .. });
+    async fn an_answer_at_once_and_a_send_that_is_given_up_are_no_recovery() {
+        let is_recovery = |event: &Seen| matches!(event, Seen::Recovered { .. });
         let transports = [
             Transport::new([ok()]),
             Transport::new([status(503), fail(errors::builder())]),
             Transport::new(times(4, || status(503))),
         ];
         for transport in transports {
-            let told = told(&transport, rule()).await.all();
-            assert!(!told.iter().any(is_recovery), "{told:?}");
+            let events = events(&transport, rule()).await.all();
+            assert!(!events.iter().any(is_recovery), "{events:?}");
         }
         // With a log, an answer at once has a report, and was no recovery for that.
         let notes = Notes::default();
@@ -875,14 +878,14 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_retry_that_comes_too_late_is_told_and_then_the_stop() {
+    async fn a_retry_that_comes_too_late_is_followed_by_the_stop() {
         let transport = Transport::new([status(503)]);
         let policy = RetryPolicy::from(rule()).total_timeout(ms(10_000));
         let jump = async {
             tokio::task::yield_now().await;
             tokio::time::advance(ms(10_000)).await;
         };
-        let (notes, ()) = tokio::join!(told(&transport, policy), jump);
+        let (notes, ()) = tokio::join!(events(&transport, policy), jump);
         assert_eq!(
             (notes.all().len(), notes.stops()),
             (2, vec![StopReason::Budget(ms(100))])
@@ -890,7 +893,7 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_is_told_of_a_send_that_was_dropped() {
+    async fn a_send_that_was_dropped_is_no_stop() {
         let notes = Notes::default();
         let transport = Transport::new([status(503)]);
         let client = client(
@@ -905,7 +908,7 @@ mod observers {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_wait_begins_after_all_were_told() {
+    async fn the_wait_begins_after_all_observers_were_called() {
         // A slow one holds up its own send, and the wait is not shorter for it.
         struct Slow;
         impl RetryObserver for Slow {
@@ -919,22 +922,22 @@ mod observers {
         assert_eq!(transport.times(), [0, 100]);
     }
 
-    /// The hosts that are told of a POST, which the rule could not retry.
+    /// The hosts in the events of a POST, which the rule could not retry.
     async fn hosts_of_a_post(act: Act, extensions: Extensions) -> Vec<Option<String>> {
         let notes = Notes::default();
         let policy = RetryPolicy::from(rule()).observer(notes.clone());
         let mut post = client(&Transport::new([act]), policy).post(URL);
         *post.extensions() = extensions;
         let _ = post.send().await;
-        let stops = notes.all().into_iter().map(|told| match told {
-            Told::Retry { .. } | Told::Recovered { .. } => panic!("{told:?}"),
-            Told::Stop { host, .. } => host,
+        let stops = notes.all().into_iter().map(|event| match event {
+            Seen::Retry { .. } | Seen::Recovered { .. } => panic!("{event:?}"),
+            Seen::Stop { host, .. } => host,
         });
         stops.collect()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_host_that_was_asked_is_told_where_nothing_could_be_retried() {
+    async fn the_host_that_was_asked_is_known_if_nothing_could_be_retried() {
         let asked = [Some("origin.test".to_owned())];
         for act in [
             fail(errors::builder()),

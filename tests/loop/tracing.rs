@@ -9,7 +9,7 @@ use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderName, HeaderValue, Method};
 use reqwest::Request;
 use reqwest_retry_rules::{
-    Backoff, BodySource, Deadline, FreshBody, Jitter, LogLevel, Methods, Overrides, RecoveredEvent,
+    Backoff, BodySource, Deadline, FreshBody, Jitter, Methods, Overrides, RecoveredEvent,
     ResponseExt, RetryBudget, RetryEvent, RetryLabel, RetryLog, RetryMiddleware, RetryObserver,
     RetryPolicy, RetryRule, StopEvent, TotalTimeout,
 };
@@ -96,6 +96,7 @@ async fn written(transport: &Transport, policy: impl Into<RetryPolicy>) -> Vec<S
 #[cfg(feature = "tracing")]
 mod events {
     use super::*;
+    use reqwest_retry_rules::LogLevel;
     use std::collections::BTreeMap;
     use tracing::field::{Field, Visit};
     use tracing::{Event, Level, Subscriber};
@@ -362,8 +363,8 @@ mod secrets {
     #[track_caller]
     fn assert_none(output: &Output) {
         let text = output.text();
-        let tells = |line: &&str| SECRETS.iter().any(|secret| line.contains(secret));
-        let found: Vec<_> = text.lines().filter(tells).collect();
+        let holds = |line: &&str| SECRETS.iter().any(|secret| line.contains(secret));
+        let found: Vec<_> = text.lines().filter(holds).collect();
         assert!(found.is_empty(), "{found:#?}");
     }
 

@@ -6,7 +6,7 @@ use super::{AttemptRecord, AttemptResult};
 const KEPT_AT_EACH_END: usize = 500;
 
 /// The records of a send. Of more than a thousand the first and the last five hundred are kept, so
-/// that a send that goes on for days does not fill the memory. What they said of the promise is
+/// that a send that goes on for days does not fill the memory. What the promise needs to know is
 /// remembered of all. Nothing is allocated before the first.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -104,7 +104,7 @@ mod tests {
     const LOST: AttemptResult = AttemptResult::Failure(TransportError::Closed);
     const ANSWERED: AttemptResult = AttemptResult::Status(StatusCode::SERVICE_UNAVAILABLE);
 
-    /// A record that tells its number by how long it took.
+    /// A record whose seconds are its number.
     fn record(number: u64, result: AttemptResult) -> AttemptRecord {
         AttemptRecord::new(result, Duration::from_secs(number))
     }
