@@ -50,10 +50,10 @@ impl LogLevel {
 }
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{is_written, recovered, retry, stop};
+pub(crate) use self::on::{is_written, paused, recovered, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{is_written, recovered, retry, stop};
+pub(crate) use self::off::{is_written, paused, recovered, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -61,7 +61,7 @@ mod on {
     use std::time::Duration;
 
     use super::LogLevel;
-    use crate::middleware::observer::{RecoveredEvent, RetryEvent, StopEvent};
+    use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
     use crate::middleware::report::{AttemptResult, RetryLabel};
 
     /// Calls a macro of `tracing`, each of which wants a level that is known when it is compiled.
@@ -94,6 +94,21 @@ mod on {
                 outcome = %Outcome(event.result()),
                 wait_ms = millis(event.wait()),
                 "retrying"
+            )
+        );
+    }
+
+    /// An attempt that is held back, since the origin asked for rest.
+    pub(crate) fn paused(call: &CallFacts<'_>, wait: Duration, level: LogLevel) {
+        at!(
+            level,
+            (),
+            event!(
+                method = %call.method,
+                host = call.host,
+                label = call.label.map(RetryLabel::as_str),
+                wait_ms = millis(wait),
+                "waiting for the origin"
             )
         );
     }
@@ -157,10 +172,14 @@ mod on {
 
 #[cfg(not(feature = "tracing"))]
 mod off {
+    use std::time::Duration;
+
     use super::LogLevel;
-    use crate::middleware::observer::{RecoveredEvent, RetryEvent, StopEvent};
+    use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 
     pub(crate) fn retry(_: &RetryEvent<'_>, _: LogLevel) {}
+
+    pub(crate) fn paused(_: &CallFacts<'_>, _: Duration, _: LogLevel) {}
 
     pub(crate) fn recovered(_: &RecoveredEvent<'_>, _: LogLevel) {}
 

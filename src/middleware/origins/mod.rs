@@ -3,7 +3,6 @@
 
 mod budget;
 mod origin;
-#[allow(dead_code)] // the loop does not ask it yet
 mod pause;
 mod table;
 mod terms;
@@ -11,5 +10,6 @@ mod terms;
 mod whole_numbers;
 
 pub use self::budget::RetryBudget;
+pub(super) use self::pause::OriginPauses;
 pub use self::pause::PauseTerms;
 pub use self::terms::{BudgetTerms, InvalidBudget};

@@ -24,6 +24,7 @@ pub(super) use self::settings::Settings;
 /// | [`retry_if`](Self::retry_if), [`server_delay`](Self::server_delay), [`classify_with`](Self::classify_with), [`veto`](Self::veto), [`judge_body`](Self::judge_body) | nothing is asked |
 /// | [`total_timeout`](Self::total_timeout), [`attempt_timeout`](Self::attempt_timeout), [`head_timeout`](Self::head_timeout) | none |
 /// | [`budget`](Self::budget) | [`RetryBudget::default`](crate::RetryBudget::default): 20 % and 10 retries a second for each origin |
+/// | [`pause_origins`](Self::pause_origins) | off |
 /// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
 /// | [`drain_limit`](Self::drain_limit) | 64 KiB |
 /// | [`complete_body`](Self::complete_body) | 0 bytes: off |
@@ -116,6 +117,7 @@ impl fmt::Debug for RetryPolicy {
             .field("attempt_timeout", &s.attempt_timeout)
             .field("head_timeout", &s.head_timeout)
             .field("budget", &s.budget)
+            .field("pause_origins", &s.pause_origins)
             .field("attempt_header", &s.attempt_header)
             .field("idempotency_key", &s.idempotency_key)
             .field("drain_limit", &s.drain_limit)

@@ -8,7 +8,7 @@ use http::HeaderName;
 use super::RetryPolicy;
 use super::settings::{BudgetChoice, LogLevels};
 use crate::middleware::observer::RetryObserver;
-use crate::middleware::origins::RetryBudget;
+use crate::middleware::origins::{OriginPauses, PauseTerms, RetryBudget};
 use crate::middleware::trace::LogLevel;
 
 impl RetryPolicy {
@@ -171,6 +171,56 @@ impl RetryPolicy {
     /// ```
     pub fn no_budget(self) -> Self {
         self.with(|s| s.budget = BudgetChoice::Off)
+    }
+
+    /// Has every send of this policy wait while its origin asks for rest, first attempts included.
+    ///
+    /// Once a refused response has asked for a wait (by `Retry-After`, a wait header or
+    /// [`server_delay`](Self::server_delay)), every send to that origin (scheme, host, port) is held
+    /// back until then, instead of finding out for itself. Only an answer to an attempt that was begun
+    /// after the pause was set may lengthen it, nothing shortens it, and it is never longer than
+    /// [`PauseTerms::max`]. Each send adds a random part of the wait, so that they do not come back
+    /// together.
+    ///
+    /// A retry that is held back stops as ever if its limits cannot hold the wait. A first attempt
+    /// looks at its time left only; if that cannot hold the wait, nothing is sent, and the error is
+    /// [`RetryError::OriginPaused`](crate::RetryError::OriginPaused). Off by default. Clones of the
+    /// policy share the pauses.
+    ///
+    /// **All who share the policy wait together.** If the service limits each of your tenants by
+    /// itself, one tenant's 429 stops the others too.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/src/guide/answers.rs"));
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), reqwest_middleware::Error> {
+    /// use std::time::Duration;
+    /// use reqwest_retry_rules::{PauseTerms, RetryPolicy, RetryRule};
+    ///
+    /// let terms = PauseTerms { spread: 0, ..PauseTerms::default() };
+    /// let policy = RetryPolicy::from(RetryRule::transient()).pause_origins(terms);
+    /// // In place of the network: the first request is refused, and asks for two seconds.
+    /// let first = std::sync::atomic::AtomicBool::new(true);
+    /// let server = move |_: &reqwest::Request| {
+    ///     let answer = http::Response::builder();
+    ///     match first.swap(false, std::sync::atomic::Ordering::Relaxed) {
+    ///         true => answer.status(429).header("retry-after", "2").body("").unwrap(),
+    ///         false => answer.body("").unwrap(),
+    ///     }
+    /// };
+    /// let client = client(policy, server);
+    /// let start = tokio::time::Instant::now();
+    /// // A POST is not retried here, and yet the next request waits.
+    /// assert_eq!(client.post("http://127.0.0.1/").send().await?.status(), 429);
+    /// assert_eq!(client.get("http://127.0.0.1/").send().await?.status(), 200);
+    /// assert_eq!(start.elapsed(), Duration::from_secs(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause_origins(self, terms: PauseTerms) -> Self {
+        self.with(|s| s.pause_origins = Some(OriginPauses::new(terms)))
     }
 
     /// Sends the number of the retry in this header, on retries only, unless the caller set it.

@@ -9,7 +9,7 @@ use reqwest_middleware::Error;
 use super::closures::{BodyJudge, Classify, Condition, ServerDelay, Veto};
 use crate::middleware::clock;
 use crate::middleware::observer::RetryObserver;
-use crate::middleware::origins::RetryBudget;
+use crate::middleware::origins::{OriginPauses, RetryBudget};
 use crate::middleware::response::ResponseHead;
 use crate::middleware::trace::LogLevel;
 use crate::rule::{AttemptOutcome, Methods, TransportError};
@@ -29,6 +29,7 @@ pub(in crate::middleware) struct Settings {
     pub(in crate::middleware) attempt_timeout: Option<Duration>,
     pub(in crate::middleware) head_timeout: Option<Duration>,
     pub(super) budget: BudgetChoice,
+    pub(in crate::middleware) pause_origins: Option<OriginPauses>,
     pub(in crate::middleware) attempt_header: Option<HeaderName>,
     pub(in crate::middleware) idempotency_key: Option<HeaderName>,
     pub(in crate::middleware) drain_limit: usize,
@@ -69,6 +70,7 @@ impl Default for Settings {
             attempt_timeout: None,
             head_timeout: None,
             budget: BudgetChoice::Unset(Arc::default()),
+            pause_origins: None,
             attempt_header: None,
             idempotency_key: None,
             drain_limit: DRAIN_LIMIT,
@@ -109,6 +111,7 @@ impl Settings {
             || self.head_timeout.is_some()
             || self.idempotency_key.is_some()
             || self.complete_body > 0
+            || self.pause_origins.is_some()
             || !self.observers.is_empty()
     }
 

@@ -59,6 +59,7 @@ struct Inner {
     attempts: u32,
     stop: Option<StopReason>,
     elapsed: Duration,
+    paused: Duration,
     label: Option<RetryLabel>,
 }
 
@@ -67,6 +68,7 @@ impl RetryReport {
         records: Records,
         stop: Option<StopReason>,
         elapsed: Duration,
+        paused: Duration,
         label: Option<RetryLabel>,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -74,6 +76,7 @@ impl RetryReport {
             records: records.into_kept(),
             stop,
             elapsed,
+            paused,
             label,
         }))
     }
@@ -84,8 +87,8 @@ impl RetryReport {
         &self.0.records
     }
 
-    /// How many attempts were made, the first included: 0 only if the total timeout ran out before
-    /// the first.
+    /// How many attempts were made, the first included: 0 only if none could begin, since the total
+    /// timeout had run out or the origin was paused for longer.
     pub fn attempts(&self) -> u32 {
         self.0.attempts
     }
@@ -111,6 +114,12 @@ impl RetryReport {
         self.0.elapsed
     }
 
+    /// How long attempts were held back since the origin had asked for rest, besides the waits of the
+    /// records: zero unless the policy [pauses origins](crate::RetryPolicy::pause_origins).
+    pub fn paused(&self) -> Duration {
+        self.0.paused
+    }
+
     /// The name that the caller gave the call, if any.
     pub fn label(&self) -> Option<&RetryLabel> {
         self.0.label.as_ref()
@@ -124,6 +133,7 @@ impl fmt::Debug for RetryReport {
             .field("attempts", &self.0.attempts)
             .field("stop", &self.0.stop)
             .field("elapsed", &self.0.elapsed)
+            .field("paused", &self.0.paused)
             .field("label", &self.0.label)
             .finish()
     }

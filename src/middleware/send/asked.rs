@@ -46,6 +46,7 @@ impl Asked {
         let is_wanted = || {
             !settings.observers.is_empty()
                 || settings.looks_at_heads()
+                || settings.pause_origins.is_some()
                 || trace::is_written(settings.log_levels.stop)
         };
         let url = (kept.is_none() && is_wanted()).then(|| request.url().clone());

@@ -69,6 +69,7 @@ impl<'a> Call<'a> {
         chain: &Next<'_>,
     ) -> (Result<Response>, Examined<'a>) {
         let is_first = self.history.retries() == 0 && self.in_force.body_source().is_none();
+        let is_first = is_first && self.history.paused().is_zero();
         let begun = if is_first {
             self.time.started
         } else {

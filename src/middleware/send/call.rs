@@ -43,7 +43,8 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Makes ready for the first attempt: there must be time for it, and a request without a body
+    /// Makes ready for the first attempt: there must be time for it, its
+    /// origin must not be paused, and a request without a body
     /// takes its first from the body source.
     ///
     /// # Errors
@@ -55,6 +56,12 @@ impl<'a> Call<'a> {
     ) -> Result<(), (Error, StopReason)> {
         if self.time.is_over(self.time.started) {
             return Err((self.total_timeout(), StopReason::TotalTimeout));
+        }
+        if self.in_force.settings().pause_origins.is_some() {
+            if let Err(wait) = Box::pin(self.wait_for_origin()).await {
+                let error = Error::middleware(RetryError::OriginPaused { wait });
+                return Err((error, StopReason::Budget(wait)));
+            }
         }
         let Some(source) = self.in_force.body_source() else {
             return Ok(());

@@ -77,7 +77,13 @@ impl Call<'_> {
     fn leave_report(&mut self, outcome: &mut Result<Response>, stop: Option<StopReason>) {
         let elapsed = self.time.elapsed(clock::now());
         let label = self.in_force.label().cloned();
-        let report = RetryReport::new(self.history.take_records(), stop, elapsed, label);
+        let report = RetryReport::new(
+            self.history.take_records(),
+            stop,
+            elapsed,
+            self.history.paused(),
+            label,
+        );
         if let Some(log) = self.in_force.log() {
             log.set(report.clone());
         }
@@ -135,7 +141,7 @@ impl Call<'_> {
         }
     }
 
-    fn facts(&self) -> CallFacts<'_> {
+    pub(super) fn facts(&self) -> CallFacts<'_> {
         CallFacts {
             method: &self.asked.method,
             host: self.asked.url().and_then(Url::host_str),

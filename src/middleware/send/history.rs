@@ -19,6 +19,8 @@ pub(super) struct History {
     retries: u32,
     /// True if an attempt was answered by something else than the last outcome.
     replaced: bool,
+    /// How long attempts were held back for the pause of the origin.
+    paused: Duration,
     /// What the attempt before failed with, for the error of a total timeout.
     last_error: Option<BoxError>,
     /// True once the send has ended.
@@ -33,6 +35,7 @@ impl History {
             open: false,
             retries: 0,
             replaced: false,
+            paused: Duration::ZERO,
             last_error: None,
             ended: false,
         }
@@ -41,6 +44,11 @@ impl History {
     pub(super) fn begin_attempt(&mut self, moment: Instant) {
         self.begun = moment;
         self.open = true;
+    }
+
+    /// When the current attempt began.
+    pub(super) fn attempt_begun(&self) -> Instant {
+        self.begun
     }
 
     /// How long the current attempt has taken by `moment`.
@@ -97,6 +105,15 @@ impl History {
 
     pub(super) fn was_replaced(&self) -> bool {
         self.replaced
+    }
+
+    /// Adds a time for which an attempt was held back for the pause of the origin.
+    pub(super) fn add_pause(&mut self, time: Duration) {
+        self.paused = self.paused.saturating_add(time);
+    }
+
+    pub(super) fn paused(&self) -> Duration {
+        self.paused
     }
 
     pub(super) fn set_last_error(&mut self, error: Option<BoxError>) {

@@ -79,6 +79,10 @@ impl<'a> Call<'a> {
             ..Attempt::new(&self.asked.method)
         };
         record.asked = rule.asked(&outcome, &facts);
+        if let Some(asked) = record.asked {
+            self.note_rest(asked, failed.at);
+        }
+        facts.paused = self.origin_pause(failed.at);
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
         let (duration, source) = rule.wait_or_reason(&outcome, &facts)?;

@@ -8,6 +8,7 @@ mod extensions;
 mod history;
 mod in_force;
 mod judgement;
+mod origin_pause;
 mod pause;
 mod time;
 

@@ -33,7 +33,11 @@ impl Call<'_> {
     ) -> std::result::Result<Request, (Result<Response>, StopReason)> {
         let mut in_hand = self.hold(outcome, failed);
         self.wait(&mut in_hand, wait).await;
-        match self.next_request(wait).await {
+        let next = match self.wait_for_origin_again().await {
+            Ok(()) => self.next_request(wait).await,
+            Err(reason) => Err(reason),
+        };
+        match next {
             Ok(request) => {
                 self.let_go(in_hand);
                 self.extensions.restore(self.history.retries());
@@ -60,7 +64,7 @@ impl Call<'_> {
     async fn wait(&self, in_hand: &mut Result<Refused>, wait: Wait) {
         if let Ok(refused) = in_hand {
             let grace = clock::later(clock::now(), DRAIN_GRACE);
-            let is_allowed = self.overdue(grace, wait).is_none();
+            let is_allowed = self.overdue(grace, wait.duration).is_none();
             let grace = if is_allowed { grace } else { wait.until };
             refused.drain(self.drain_limit(), wait.until, grace).await;
         }
@@ -76,7 +80,7 @@ impl Call<'_> {
     async fn next_request(&mut self, wait: Wait) -> std::result::Result<Request, StopReason> {
         let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
         let made = self.within_time(kept.next()).await;
-        if let Some(reason) = self.overdue(clock::now(), wait) {
+        if let Some(reason) = self.overdue(clock::now(), wait.duration) {
             return Err(reason);
         }
         let Some(Ok(mut request)) = made else {
@@ -104,12 +108,12 @@ impl Call<'_> {
     }
 
     /// The limit that would be reached by starting an attempt at `moment`.
-    fn overdue(&self, moment: Instant, wait: Wait) -> Option<StopReason> {
+    pub(super) fn overdue(&self, moment: Instant, wait: Duration) -> Option<StopReason> {
         let limits = &self.in_force.rule().limits;
         if limits.hard_reached(self.time.elapsed(moment)) {
-            Some(StopReason::HardLimit(wait.duration))
+            Some(StopReason::HardLimit(wait))
         } else if self.time.is_over(moment) {
-            Some(StopReason::Budget(wait.duration))
+            Some(StopReason::Budget(wait))
         } else {
             None
         }
