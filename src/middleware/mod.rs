@@ -7,6 +7,7 @@ mod classify;
 mod clock;
 mod error;
 mod error_chain;
+mod execute;
 mod observer;
 mod origins;
 mod overrides;
@@ -35,8 +36,6 @@ pub use tracking::{client_builder, client_builder_with_redirects, tracked_redire
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{Middleware, Next, Result};
-
-use self::send::InForce;
 
 /// The retry middleware: a loop that does what a [`RetryRule`](crate::RetryRule) says.
 ///
@@ -88,16 +87,6 @@ impl Middleware for RetryMiddleware {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        if tracking::carries(extensions) {
-            // A copy of this middleware further out has the send.
-            return next.run(request, extensions).await;
-        }
-        // A report that an earlier send left in a map that is used again.
-        extensions.remove::<RetryReport>();
-        let in_force = InForce::new(&self.policy, extensions);
-        if in_force.passes_through() {
-            return next.run(request, extensions).await;
-        }
-        send::retry_loop(&in_force, request, extensions, next).await
+        send::send(&self.policy, request, extensions, &next).await
     }
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use reqwest::{Request, Response};
-use reqwest_middleware::{Error, Next, Result};
+use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::call::Call;
+use super::chain::Chain;
 use crate::middleware::classify::classify;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
@@ -66,7 +67,7 @@ impl<'a> Call<'a> {
     pub(super) async fn attempt(
         &mut self,
         request: Request,
-        chain: &Next<'_>,
+        chain: &impl Chain,
     ) -> (Result<Response>, Examined<'a>) {
         let is_first = self.history.retries() == 0 && self.in_force.body_source().is_none();
         let is_first = is_first && self.history.paused().is_zero();
@@ -81,7 +82,7 @@ impl<'a> Call<'a> {
         let end = head_by.into_iter().chain(self.time.ends).min();
 
         let address = self.extensions.address();
-        let rest = chain.clone().run(request, self.extensions.map());
+        let rest = chain.run(request, self.extensions.map());
         let mut running = Running::new(address, rest);
         let outcome = match end {
             None => Some((&mut running).await),

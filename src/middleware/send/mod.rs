@@ -3,6 +3,7 @@
 mod asked;
 mod attempt;
 mod call;
+mod chain;
 mod end;
 mod extensions;
 mod history;
@@ -14,27 +15,51 @@ mod time;
 
 use http::Extensions;
 use reqwest::{Request, Response};
-use reqwest_middleware::{Next, Result};
+use reqwest_middleware::Result;
 
 use self::attempt::Examined;
 use self::call::Call;
+use self::chain::Chain;
+use self::in_force::InForce;
+use super::policy::RetryPolicy;
+use super::report::RetryReport;
+use super::tracking;
 use crate::rule::StopReason;
 
-pub(super) use self::in_force::InForce;
+/// The way of a request: to the loop, unless another copy of this has it already, or nothing is to
+/// be done.
+pub(super) async fn send(
+    policy: &RetryPolicy,
+    request: Request,
+    extensions: &mut Extensions,
+    chain: &impl Chain,
+) -> Result<Response> {
+    if tracking::carries(extensions) {
+        // A copy of this middleware further out has the send.
+        return chain.run(request, extensions).await;
+    }
+    // A report that an earlier send left in a map that is used again.
+    extensions.remove::<RetryReport>();
+    let in_force = InForce::new(policy, extensions);
+    if in_force.passes_through() {
+        return chain.run(request, extensions).await;
+    }
+    retry_loop(&in_force, request, extensions, chain).await
+}
 
 /// Sends the request until there is an answer, or a reason to stop.
-pub(super) async fn retry_loop(
+async fn retry_loop(
     in_force: &InForce<'_>,
     mut request: Request,
     extensions: &mut Extensions,
-    chain: Next<'_>,
+    chain: &impl Chain,
 ) -> Result<Response> {
     let mut call = Call::new(in_force, &mut request, extensions);
     if let Err((error, reason)) = call.make_ready(&mut request).await {
         return call.give_up(Err(error), reason);
     }
     loop {
-        let (outcome, examined) = call.attempt(request, &chain).await;
+        let (outcome, examined) = call.attempt(request, chain).await;
         let failed = match examined {
             Examined::Answer => return call.answer(outcome),
             Examined::OutOfTime => return call.give_up(outcome, StopReason::TotalTimeout),
