@@ -200,7 +200,7 @@ mod transient {
 
         let transport = Transport::new(acts());
         get(&transport, rule()).await.0.unwrap();
-        assert_eq!(transport.times(), [0, 150, 300, 300]);
+        assert_eq!(transport.times(), [0, 150, 300, 700]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -483,7 +483,8 @@ mod server_delay {
     #[tokio::test(start_paused = true)]
     async fn nonsense_is_floored_and_capped() {
         for (asked, times) in [
-            (Duration::ZERO, vec![0, 0]),
+            // A zero means the backoff.
+            (Duration::ZERO, vec![0, 100]),
             (Duration::from_micros(1999), vec![0, 1]),
             (Duration::MAX, vec![0]),
         ] {

@@ -13,4 +13,3 @@ mod whole_numbers;
 pub use self::budget::RetryBudget;
 pub use self::pause::PauseTerms;
 pub use self::terms::{BudgetTerms, InvalidBudget};
-

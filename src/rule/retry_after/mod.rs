@@ -73,7 +73,7 @@ pub struct RetryAfter {
     /// How the server's wait meets the backoff.
     pub role: RetryAfterRole,
     /// The most that is added at random to the server's wait, per mille of it: 100 makes 10 s
-    /// anything in `[10 s, 11 s)`, so that clients that were told the same moment do not all come
+    /// anything in `[10 s, 11 s)`, so that clients that were given the same moment do not all come
     /// back at once. It may exceed the cap.
     pub spread: u32,
 }

@@ -12,13 +12,13 @@ use rustls::version::{TLS12, TLS13};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::{Failed, exchange, lost, send};
 use crate::support::h1::H1;
 use crate::support::h2::{Act as StreamAct, H2};
 use crate::support::noise::{self, Noise, Spoilt};
 use crate::support::raw::Raw;
 use crate::support::script::Act;
 use crate::support::tls::{Cert, Tls, trusting};
-use super::{Failed, exchange, lost, send};
 
 pub async fn bit_flipped_on_the_way_to_the_server(method: Method) -> Failed {
     to_the_server(Noise::Flip, &TLS13, method).await

@@ -5,12 +5,12 @@ use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::StopReason;
 use reqwest_retry_rules::TransportError::Closed;
 
-use crate::support::sends::{Went, retrying, send};
+use super::{policy, soon};
 use crate::support::h1::H1;
 use crate::support::noise::{self, Noise, Spoilt};
 use crate::support::script::Act;
+use crate::support::sends::{Went, retrying, send};
 use crate::support::tls::{Cert, Tls, trusting};
-use super::{policy, soon};
 
 /// What becomes of a request whose answer is spoilt every time, and how often the server saw it.
 async fn spoilt(noise: Noise, method: Method) -> (Went, usize) {
