@@ -74,19 +74,19 @@ pub struct RetryRule {
     /// ([`TransportError::is_unsent`]) is retried whatever the method. If not, such a failure is
     /// treated like any other, by `sent_failures`.
     ///
-    /// **Redirects make a hole in the proof.** reqwest follows them by itself, and reports a connect
-    /// error after a redirect exactly as one before it. A POST that was processed and answered 303,
-    /// and whose next address cannot be reached, looks unsent and would be sent again, up to
-    /// `max_retries` times. Use a client from [`client_builder`](crate::client_builder), or wrap your
-    /// redirect policy in [`tracked_redirects`](crate::tracked_redirects): then no failure counts as
-    /// unsent after a redirect was followed. A later `.redirect(policy)` on that builder undoes
-    /// this.
+    /// **Redirects make a hole in the proof.** reqwest follows them by itself, and reports a
+    /// connect error after a redirect exactly as one before it. A POST that was processed and
+    /// answered 303, and whose next address cannot be reached, looks unsent and would be sent
+    /// again, up to `max_retries` times. Use a client from
+    /// [`client_builder`](crate::client_builder), or wrap your redirect policy in
+    /// [`tracked_redirects`](crate::tracked_redirects): then no failure counts as unsent after a
+    /// redirect was followed. A later `.redirect(policy)` on that builder undoes this.
     ///
-    /// **A middleware further in makes another**, if it hands the request to a client of its own and
-    /// then goes on by itself. If that client has this middleware, what it lost is noted. What it was
-    /// *answered* is not: a failover middleware that throws away a 500 to its POST, and then cannot
-    /// reach the second host, has a POST that was processed and a failure that looks unsent. Such a
-    /// middleware has to return the answer, or another error.
+    /// **A middleware further in makes another**, if it hands the request to a client of its own
+    /// and then goes on by itself. If that client has this middleware, what it lost is noted. What
+    /// it was *answered* is not: a failover middleware that throws away a 500 to its POST, and then
+    /// cannot reach the second host, has a POST that was processed and a failure that looks unsent.
+    /// Such a middleware has to return the answer, or another error.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried. If not, none is, not even one that proves the request
     /// unsent ([`TransportError::ConnectTimeout`]).
@@ -101,8 +101,8 @@ pub struct RetryRule {
     pub veto_header: Option<HeaderName>,
     /// How the wait that the server asks for is treated.
     pub retry_after: RetryAfter,
-    /// The wait if the server asks for none, unless the [row](StatusRule::backoff) of the response's
-    /// status has a backoff of its own.
+    /// The wait if the server asks for none, unless the [row](StatusRule::backoff) of the
+    /// response's status has a backoff of its own.
     pub backoff: Backoff,
     /// How long one send may go on retrying.
     pub limits: Limits,
@@ -129,8 +129,9 @@ impl RetryRule {
     ///
     /// # Defaults
     ///
-    /// No retries, no statuses, no failures, `timeouts` on (it matters only if failures are retried),
-    /// no override header, no veto header, no `Retry-After`, a backoff of zero that doubles, no limits.
+    /// No retries, no statuses, no failures, `timeouts` on (it matters only if failures are
+    /// retried), no override header, no veto header, no `Retry-After`, a backoff of zero that
+    /// doubles, no limits.
     ///
     /// # Examples
     ///

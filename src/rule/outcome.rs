@@ -48,7 +48,8 @@ impl<'a, B> From<&'a http::Response<B>> for AttemptOutcome<'a> {
     /// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, StopReason};
     ///
     /// let answer = Response::builder().status(404).body(()).unwrap();
-    /// let decision = RetryRule::transient().decide(&(&answer).into(), &Attempt::new(&Method::GET));
+    /// let outcome = AttemptOutcome::from(&answer);
+    /// let decision = RetryRule::transient().decide(&outcome, &Attempt::new(&Method::GET));
     /// assert_eq!(decision, Decision::Stop(StopReason::NotRetryable));
     /// ```
     fn from(response: &'a http::Response<B>) -> Self {

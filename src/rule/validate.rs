@@ -190,8 +190,8 @@ impl RetryRule {
     ///   - whose `base` is zero and whose `max` is not, if there are retries: it would never wait;
     ///   - whose `base` is above its `max`;
     ///   - whose `growth` is below 1000: it would shrink. It is per mille, and 2000 doubles;
-    ///   - whose jitter is `Proportional` with a `lo` above `hi`, or with a `hi` below 10, which is a
-    ///     hundredth of the delay: they are per mille too;
+    ///   - whose jitter is `Proportional` with a `lo` above `hi`, or with a `hi` below 10, which is
+    ///     a hundredth of the delay: they are per mille too;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -245,7 +245,7 @@ impl RetryRule {
         }
     }
 
-    /// The rule itself, if [`validate`](Self::validate) finds no fault with it: for a chain of code.
+    /// The rule itself, if [`validate`](Self::validate) finds no fault: for a chain of code.
     ///
     /// # Errors
     ///

@@ -31,16 +31,12 @@ pub use text::{parse_retry_after, retry_after_ms};
 /// use http::{HeaderMap, HeaderValue, Method, StatusCode};
 /// use reqwest_retry_rules::{
 ///     Attempt, AttemptOutcome, Decision, Methods, RetryAfter, RetryAfterCap, RetryAfterSource,
-///     RetryRule, StatusMatch, StatusRule, StopReason,
+///     RetryRule, StatusRule, StopReason,
 /// };
 ///
 /// let rule = RetryRule {
 ///     max_retries: 3,
-///     statuses: vec![StatusRule {
-///         statuses: vec![StatusMatch::Code(429)],
-///         methods: Methods::Any,
-///         backoff: None,
-///     }],
+///     statuses: vec![StatusRule::new([429], Methods::Any)],
 ///     retry_after: RetryAfter {
 ///         source: RetryAfterSource::Header,
 ///         cap: RetryAfterCap::StopAbove(Duration::from_secs(60)),
