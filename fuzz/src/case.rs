@@ -36,9 +36,18 @@ impl Case {
 
     /// Sends by the rule while everything fails, and looks whether the schedule said so.
     pub fn check_schedule(&self) {
-        let Case { rule, facts } = self;
+        let facts = &self.facts;
+        // A failure is always retried, so the rule's own backoff is in use.
+        let rule = &RetryRule {
+            sent_failures: Methods::Any,
+            ..self.rule.clone()
+        };
         let schedule = rule.schedule();
         assert_ne!(schedule.to_string(), "");
+        for advice in self.rule.advice() {
+            assert_ne!(advice.to_string(), "");
+        }
+        let closed = AttemptOutcome::Failure(TransportError::Closed);
         let (fewest, most) = (schedule.fewest_retries(), schedule.most_retries());
         assert!(fewest <= most && most <= rule.max_retries);
         match schedule.retries().nth(facts.attempt as usize) {
@@ -50,7 +59,7 @@ impl Case {
             None => assert!(facts.attempt >= rule.max_retries),
         }
 
-        let at_once = self.send(Duration::ZERO, None);
+        let at_once = self.send(rule, &closed, Duration::ZERO, None);
         assert!(at_once.retries <= most);
         assert!(at_once.retries >= fewest || !at_once.stopped);
         for (start, retry) in at_once.starts.iter().zip(schedule.retries()) {
@@ -59,8 +68,18 @@ impl Case {
         assert!(at_once.end <= schedule.worst_case(Duration::ZERO));
 
         let timeout = facts.elapsed;
-        let slowly = self.send(timeout, None);
+        let slowly = self.send(rule, &closed, timeout, None);
         assert!(slowly.end <= schedule.worst_case(timeout));
+
+        // A response, whose row may have a backoff of its own, and may not be retried at all.
+        let response = http::Response::builder().status(facts.status).body(());
+        let response = response.unwrap_or_default();
+        let answered = self.send(rule, &(&response).into(), Duration::ZERO, None);
+        assert!(answered.retries <= most);
+        for (start, retry) in answered.starts.iter().zip(schedule.retries()) {
+            assert!(retry.start().contains(start));
+        }
+        assert!(answered.end <= schedule.worst_case(Duration::ZERO));
 
         // A server that asks each time for all that the rule will wait.
         let settings = &rule.retry_after;
@@ -72,19 +91,20 @@ impl Case {
         };
         let listens = settings.source != RetryAfterSource::Ignore || !settings.headers.is_empty();
         if listens {
-            let asked = self.send(timeout, asked);
+            let asked = self.send(rule, &closed, timeout, asked);
             let worst = schedule.worst_case_asked(timeout);
             assert!(worst.is_none_or(|worst| asked.end <= worst));
         }
     }
 
-    /// What becomes of a send of which every attempt fails after `timeout`.
-    fn send(&self, timeout: Duration, server_delay: Option<Duration>) -> Sent {
-        let rule = RetryRule {
-            sent_failures: Methods::Any,
-            ..self.rule.clone()
-        };
-        let outcome = AttemptOutcome::Failure(TransportError::Closed);
+    /// What becomes of a send whose attempts all come to `outcome` after `timeout`.
+    fn send(
+        &self,
+        rule: &RetryRule,
+        outcome: &AttemptOutcome<'_>,
+        timeout: Duration,
+        server_delay: Option<Duration>,
+    ) -> Sent {
         let (mut elapsed, mut starts, mut stopped) = (timeout, Vec::new(), false);
         for retries in 0..50 {
             let attempt = Attempt {
@@ -94,7 +114,7 @@ impl Case {
                 server_delay,
                 ..Attempt::new(&Method::GET)
             };
-            let Decision::Wait(wait) = rule.decide(&outcome, &attempt) else {
+            let Decision::Wait(wait) = rule.decide(outcome, &attempt) else {
                 stopped = true;
                 break;
             };

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use reqwest_retry_rules::{
-    Attempt, AttemptOutcome, Methods, RetryAfter, RetryAfterSource, RetryRule, StatusMatch,
-    StatusRule, WaitFormat, WaitHeader, parse_retry_after, retry_after_ms,
+    Attempt, AttemptOutcome, Methods, RetryAfter, RetryAfterSource, RetryRule, StatusRule,
+    WaitFormat, WaitHeader, parse_retry_after, retry_after_ms,
 };
 
 use crate::model;
@@ -70,11 +70,7 @@ fn times() -> [Option<SystemTime>; 5] {
 fn check_wait(header: WaitHeader, headers: &HeaderMap, now: Option<SystemTime>) {
     let rule = RetryRule {
         max_retries: 1,
-        statuses: vec![StatusRule {
-            statuses: vec![StatusMatch::Range(100, 999)],
-            methods: Methods::Any,
-            backoff: None,
-        }],
+        statuses: vec![StatusRule::new([100..=999], Methods::Any)],
         retry_after: RetryAfter {
             headers: vec![header],
             source: RetryAfterSource::MsThenHeader,
@@ -102,10 +98,11 @@ pub fn check_config_text(data: &[u8]) {
     match toml::from_str::<RetryRule>(text) {
         Ok(rule) => {
             check_rule(&rule);
-            // The long way round, by a table.
-            let table: toml::Table = text.parse().unwrap();
-            assert_eq!(rule, serde_json::from_value(json(&table)).unwrap());
-            assert_eq!(rule, table.try_into().unwrap());
+            // The long way round, by a table; its numbers end at `i64::MAX`, those of a text do not.
+            if let Ok(table) = text.parse::<toml::Table>() {
+                assert_eq!(rule, serde_json::from_value(json(&table)).unwrap());
+                assert_eq!(rule, table.try_into().unwrap());
+            }
         }
         Err(error) => assert_ne!(error.to_string(), ""),
     }

@@ -155,7 +155,7 @@ impl RetryRule {
     ///
     /// # Examples
     ///
-    /// A rate limit, of which the server says how long it lasts, and nobody listens:
+    /// The server may say how long a rate limit lasts, but this rule does not read it:
     ///
     /// ```
     /// use reqwest_retry_rules::{Methods, RetryRule, StatusRule};

@@ -31,7 +31,7 @@ pub struct Attempt<'a> {
     /// A sample of `[0, 1)` for jitter and spread. Values outside count as the nearest inside; NaN
     /// counts as 0.
     pub random: f64,
-    /// The time of day, without which a date or another moment in a header means nothing.
+    /// The time of day. Without it a date or another moment in a header means nothing.
     pub now: Option<SystemTime>,
     /// How long the send has taken so far, all attempts and waits together.
     pub elapsed: Duration,

@@ -17,11 +17,11 @@ use super::{
 /// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, TransportError};
 ///
 /// let outcome = AttemptOutcome::Failure(TransportError::Dns);
-/// let told = match RetryRule::never().decide(&outcome, &Attempt::new(&Method::GET)) {
+/// let shown = match RetryRule::never().decide(&outcome, &Attempt::new(&Method::GET)) {
 ///     Decision::Wait(wait) => format!("again in {wait:?}"),
 ///     Decision::Stop(reason) => format!("given up: {reason}"),
 /// };
-/// assert_eq!(told, "given up: every retry that the rule allows was made");
+/// assert_eq!(shown, "given up: every retry that the rule allows was made");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "a decision does nothing by itself"]
@@ -415,7 +415,7 @@ mod tests {
         let not_allowed = Some(StopReason::MethodNotAllowed);
         assert_eq!(reason(&rule, 503, &nothing, &post), not_allowed);
         assert_eq!(reason(&rule, 400, &yes, &post), not_allowed);
-        // What would not be retried anyway is told as ever, and a limit only of what would be.
+        // What would not be retried anyway has its own reason, and comes before a limit's.
         let retried = Attempt { attempt: 1, ..post };
         let exhausted = Some(StopReason::Exhausted);
         assert_eq!(reason(&rule, 503, &nothing, &retried), exhausted);

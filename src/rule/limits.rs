@@ -62,7 +62,7 @@ impl Limits {
             .is_some_and(|hard| whole_ms(elapsed) >= whole_ms(hard))
     }
 
-    /// Why there is no time for a retry after `wait`, where there is none.
+    /// Why there is no time for a retry after `wait`, if there is none.
     #[inline]
     pub(super) fn check(&self, wait: Duration, attempt: &Attempt<'_>) -> Result<(), StopReason> {
         // The wait is whole milliseconds, so the sum is floored as its parts are.

@@ -21,8 +21,8 @@ pub enum Methods {
     #[default]
     Never,
     /// Every request for which sending it twice does no more than sending it once, as the caller
-    /// states in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless told otherwise these
-    /// are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2), and QUERY.
+    /// states in [`Attempt::idempotent`](crate::Attempt::idempotent). Unless the caller says
+    /// otherwise, these are GET, HEAD, OPTIONS, TRACE, PUT and DELETE (RFC 9110, 9.2.2), and QUERY.
     Idempotent,
     /// These methods and no others, whether idempotent or not. They are case-sensitive (RFC 9110,
     /// 9.1): `get` is not `GET`, and [`RetryRule::validate`](crate::RetryRule::validate) says so.
@@ -32,10 +32,10 @@ pub enum Methods {
 }
 
 impl Methods {
-    /// Whether a request of `method` is among them, where `idempotent` says whether it may be
-    /// sent twice.
+    /// Whether a request of `method` is among them; `idempotent` says whether it may be sent
+    /// twice.
     ///
-    /// `idempotent` is asked by [`Methods::Idempotent`] alone, and is the caller's word: a POST
+    /// Only [`Methods::Idempotent`] looks at `idempotent`, which is the caller's word: a POST
     /// that is known to be safe to repeat is idempotent, a PUT to a careless service is not.
     ///
     /// # Examples

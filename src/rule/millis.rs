@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The whole milliseconds in `duration`, `u64::MAX` where there are more than that.
+/// The whole milliseconds in `duration`, `u64::MAX` if there are more than that.
 #[inline]
 pub(super) fn whole_ms(duration: Duration) -> u64 {
     duration
@@ -17,7 +17,7 @@ pub(super) fn floored(duration: Duration) -> Duration {
     Duration::from_millis(whole_ms(duration))
 }
 
-/// `amount * factor / 1000` in whole milliseconds, `u64::MAX` where there are more than that.
+/// `amount * factor / 1000` in whole milliseconds, `u64::MAX` if there are more than that.
 #[inline]
 pub(super) fn per_mille(amount: u64, factor: u64) -> u64 {
     match amount.checked_mul(factor) {

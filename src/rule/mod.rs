@@ -5,23 +5,6 @@ use std::time::Duration;
 
 use http::HeaderName;
 
-mod advice;
-mod attempt;
-mod backoff;
-#[cfg(feature = "serde")]
-mod config;
-mod decide;
-mod limits;
-mod methods;
-mod millis;
-mod outcome;
-mod retry_after;
-mod schedule;
-mod status;
-mod stop;
-mod validate;
-mod wait;
-
 pub use advice::Advice;
 pub use attempt::Attempt;
 pub use backoff::{Backoff, Jitter};
@@ -45,88 +28,15 @@ pub use wait::WaitSource;
 /// [`decide`](RetryRule::decide) answers.
 ///
 /// A rule is written as its difference from one of two others, [`never`](RetryRule::never) and
-/// [`transient`](RetryRule::transient): `RetryRule { max_retries: 5, ..RetryRule::transient() }`.
-/// The `..` is the supported form; a rule that lists every field breaks when one is added. So does
-/// a `match` when one of the enums in a rule gets a variant: they are closed on purpose, so that
-/// code which shows or stores rules is told what is new.
+/// [`transient`](RetryRule::transient). The `..` is the supported form: a rule that lists every
+/// field breaks when one is added.
 ///
-/// Durations count in whole milliseconds; fractions of one are dropped. A rule gives answers
-/// whatever its field values are, and [`validate`](RetryRule::validate) names what cannot be meant.
-///
-/// # Choosing a rule
-///
-/// Start from `transient` and write what differs; `never` is the empty base.
-///
-/// 1. Always add jitter ([`Backoff::jitter`]) or spread ([`RetryAfter::spread`]): if all wait
-///    equally long, clients that failed together come back together.
-/// 2. Let [`Backoff::max`] grow with the number of clients: while a service is down, its load is
-///    their number divided by their mean wait.
-/// 3. Keep the [`RetryBudget`](crate::RetryBudget), unless the request has to succeed in the end.
-///    Without one, wait long, with jitter and a hard limit.
-///
-/// The guide [choosing a rule](crate::guide::choosing_a_rule) has the rest, question by question.
+/// The guide [choosing a rule](crate::guide::choosing_a_rule) goes through it question by question.
+/// With the feature `serde` a rule can be [written in a file](#a-rule-in-a-file).
 ///
 /// # Defaults
 ///
 /// [`RetryRule::never`], which retries nothing.
-///
-/// # Configuration
-///
-/// With the feature `serde` a rule can be written in TOML, JSON or any other format that says
-/// what its values are. A field that is left out is as in `never`, one that is unknown is an
-/// error, and so is a rule that [`validate`](RetryRule::validate) finds fault with. Durations are
-/// whole milliseconds in fields that end in `_ms`; one that is longer than `u64::MAX` of them is
-/// written as `u64::MAX`.
-///
-/// ```
-/// # #[cfg(feature = "serde")] {
-/// use std::time::Duration;
-/// use reqwest_retry_rules::{Jitter, Methods, RetryAfterCap, RetryRule};
-///
-/// let rule: RetryRule = toml::from_str(r#"
-///     max_retries = 3
-///     statuses = [                            # the first that contains a status decides
-///         { statuses = [429], methods = "any" },
-///         { statuses = ["502-504", "6xx"], methods = ["GET", "PUT"] },
-///     ]
-///     sent_failures = "idempotent"            # or "never", "any", a list as above
-///     unsent_failures = true
-///     timeouts = true
-///     override_header = "x-should-retry"
-///
-///     [retry_after]
-///     source = "ms_then_header"               # or "ignore", "header"
-///     cap = { stop_above_ms = 60000 }         # or { backoff_above_ms = 60000 }, "no_cap"
-///     zero_means_backoff = false
-///     role = "replace"                        # or "floor"
-///     spread = 0
-///     ## or "seconds", "millis", "unix_millis", "http_date"
-///     headers = [{ name = "x-ratelimit-reset", format = "unix_seconds" }]
-///
-///     [backoff]
-///     base_ms = 100
-///     max_ms = 1000
-///     growth = 2000
-///     jitter = { proportional = { lo = 800, hi = 1200 } }   # or "full", "no_jitter"
-///
-///     [limits]
-///     soft_elapsed_ms = 300000
-///     min_retries = 2
-///     hard_elapsed_ms = 600000
-/// "#)
-/// .unwrap();
-/// assert_eq!(rule.statuses[0].methods, Methods::Any);
-/// assert_eq!(rule.retry_after.cap, RetryAfterCap::StopAbove(Duration::from_secs(60)));
-/// assert_eq!(rule.backoff.jitter, Jitter::Proportional { lo: 800, hi: 1200 });
-///
-/// let error = toml::from_str::<RetryRule>("max_retries = -1").unwrap_err();
-/// assert_eq!(
-///     error.message(),
-///     "invalid value: integer `-1`, \
-///      expected `max_retries` to be a whole number from 0 to 4294967295",
-/// );
-/// # }
-/// ```
 ///
 /// # Examples
 ///
@@ -156,55 +66,72 @@ pub struct RetryRule {
     /// The statuses for which a response is retried, each with its methods. The first entry that
     /// contains a status decides about it.
     pub statuses: Vec<StatusRule>,
-    /// The methods for which a failure is retried where the request may have been processed: after
-    /// a connection that closed, or a timeout. [`Methods::Any`] may repeat what was already done.
+    /// The methods for which a failure is retried although the request may have been processed:
+    /// after a connection that closed, or a timeout. [`Methods::Any`] may repeat what was already
+    /// done.
     pub sent_failures: Methods,
     /// Whether a failure that proves that the request was not processed
-    /// ([`TransportError::is_unsent`]) is retried whatever the method. Without it such a failure
-    /// is treated like any other, by `sent_failures`.
+    /// ([`TransportError::is_unsent`]) is retried whatever the method. If not, such a failure is
+    /// treated like any other, by `sent_failures`.
     ///
-    /// With a client that does not track redirects the proof has a hole. reqwest follows
-    /// redirects by itself and reports a connect error on a later hop exactly as one on the
-    /// first: a POST that was processed and answered 303, whose next hop cannot be reached, looks
-    /// unsent and would be sent again, up to `max_retries` times. A client from
-    /// [`client_builder`](crate::client_builder), or one whose redirect policy is wrapped in
-    /// [`tracked_redirects`](crate::tracked_redirects), notes that a hop was taken, and no failure
-    /// after it counts as unsent. The same builder switches off reqwest's own retries, which send a
-    /// refused HTTP/2 stream again, up to twice, below everything that this rule decides and
-    /// counts.
+    /// **Redirects make a hole in the proof.** reqwest follows them by itself, and reports a
+    /// connect error after a redirect exactly as one before it. A POST that was processed and
+    /// answered 303, and whose next address cannot be reached, looks unsent and would be sent
+    /// again, up to `max_retries` times. Use a client from
+    /// [`client_builder`](crate::client_builder), or wrap your redirect policy in
+    /// [`tracked_redirects`](crate::tracked_redirects): then no failure counts as unsent after a
+    /// redirect was followed. A later `.redirect(policy)` on that builder undoes this.
     ///
-    /// A later `.redirect(policy)` or `.retry(..)` on that builder undoes this: write
-    /// `.redirect(tracked_redirects(policy))`, and no `.retry`.
-    ///
-    /// A middleware further in that hands the request to another client and then goes on by itself
-    /// makes a second hole. What that client sent is noted only if it has this middleware, with
-    /// retries.
+    /// **A middleware further in makes another**, if it hands the request to a client of its own
+    /// and then goes on by itself. If that client has this middleware, what it lost is noted. What
+    /// it was *answered* is not: a failover middleware that throws away a 500 to its POST, and then
+    /// cannot reach the second host, has a POST that was processed and a failure that looks unsent.
+    /// Such a middleware has to return the answer, or another error.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried. If not, none is, not even one that proves the request
     /// unsent ([`TransportError::ConnectTimeout`]).
     pub timeouts: bool,
     /// A header in which the service says whether to retry, in responses of status 400 or above:
-    /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space
-    /// are ignored; any other value has no effect.
+    /// `true` overrides `statuses` and methods, `false` stops. Case and surrounding white space are
+    /// ignored, the first value counts, and any other word has no effect.
     pub override_header: Option<HeaderName>,
     /// A header in which the service may forbid a retry, in responses of status 400 or above: its
-    /// `false` stops, and nothing else in it counts. Case and surrounding white space are ignored.
+    /// `false` stops, and nothing else in it counts. Case and surrounding white space are ignored,
+    /// and the first value counts.
     pub veto_header: Option<HeaderName>,
     /// How the wait that the server asks for is treated.
     pub retry_after: RetryAfter,
-    /// The wait where the server asks for none.
+    /// The wait if the server asks for none, unless the [row](StatusRule::backoff) of the
+    /// response's status has a backoff of its own.
     pub backoff: Backoff,
     /// How long one send may go on retrying.
     pub limits: Limits,
 }
 
+/// # Choosing a rule
+///
+/// Start from `transient` and write what differs; `never` is the empty base.
+///
+/// 1. Always add jitter ([`Backoff::jitter`]) or spread ([`RetryAfter::spread`]): if all wait
+///    equally long, clients that failed together come back together.
+/// 2. Let [`Backoff::max`] grow with the number of clients: while a service is down, its load is
+///    their number divided by their mean wait.
+/// 3. Keep the [`RetryBudget`](crate::RetryBudget), unless the request has to succeed in the end.
+///    Without one, wait long, with jitter and a hard limit.
+///
+/// A rule gives answers whatever its field values are. [`validate`](RetryRule::validate) names what
+/// cannot be meant, and [`advice`](RetryRule::advice) what rarely is. Durations count in whole
+/// milliseconds; fractions of one are dropped. A `match` on one of the enums in a rule breaks when
+/// the enum gets a variant: they are closed on purpose, so that code which shows or stores rules
+/// does not miss what is new.
 impl RetryRule {
     /// The rule that retries nothing: the base on which to build others.
     ///
     /// # Defaults
     ///
-    /// No retries, no statuses, no failures, `timeouts` on (it matters only where failures are
-    /// retried), no override header, no veto header, no `Retry-After`, a backoff of zero that doubles, no limits.
+    /// No retries, no statuses, no failures, `timeouts` on (it matters only if failures are
+    /// retried), no override header, no veto header, no `Retry-After`, a backoff of zero that
+    /// doubles, no limits.
     ///
     /// # Examples
     ///
@@ -242,8 +169,8 @@ impl RetryRule {
     ///   zero, or a moment that has passed, means the backoff;
     /// - no override header, no veto header, no limits.
     ///
-    /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that are told to come
-    /// back at the same moment do: for a crowd, set [`RetryAfter::spread`].
+    /// The backoff has full jitter; `Retry-After` has **no** spread. Clients that are asked to
+    /// come back at the same moment do: for a crowd, set [`RetryAfter::spread`].
     ///
     /// # Examples
     ///
@@ -289,3 +216,21 @@ impl Default for RetryRule {
         RetryRule::never()
     }
 }
+
+// Below the rule, so that its documentation begins with `never` and `transient`.
+mod advice;
+mod attempt;
+mod backoff;
+#[cfg(feature = "serde")]
+mod config;
+mod decide;
+mod limits;
+mod methods;
+mod millis;
+mod outcome;
+mod retry_after;
+mod schedule;
+mod status;
+mod stop;
+mod validate;
+mod wait;

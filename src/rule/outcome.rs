@@ -48,7 +48,8 @@ impl<'a, B> From<&'a http::Response<B>> for AttemptOutcome<'a> {
     /// use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, StopReason};
     ///
     /// let answer = Response::builder().status(404).body(()).unwrap();
-    /// let decision = RetryRule::transient().decide(&(&answer).into(), &Attempt::new(&Method::GET));
+    /// let outcome = AttemptOutcome::from(&answer);
+    /// let decision = RetryRule::transient().decide(&outcome, &Attempt::new(&Method::GET));
     /// assert_eq!(decision, Decision::Stop(StopReason::NotRetryable));
     /// ```
     fn from(response: &'a http::Response<B>) -> Self {
@@ -73,11 +74,11 @@ impl fmt::Debug for AttemptOutcome<'_> {
     }
 }
 
-/// Why an attempt brought no response, told apart by what it proves.
+/// Why an attempt brought no response, by what it proves.
 ///
 /// What counts is whether the request may have been processed. A failure for which [`is_unsent`]
 /// holds proves that it was not, so the request may be sent again whatever its method; after any
-/// other, only where sending it twice does no harm (RFC 9110, 9.2.2).
+/// other, only if sending it twice does no harm (RFC 9110, 9.2.2).
 ///
 /// [`is_unsent`]: TransportError::is_unsent
 ///
@@ -103,7 +104,7 @@ pub enum TransportError {
     Tls,
     /// A proxy refused the tunnel. Unsent.
     Proxy {
-        /// The status of the proxy's answer to CONNECT, where it is known.
+        /// The status of the proxy's answer to CONNECT, if it is known.
         status: Option<StatusCode>,
     },
     /// The server says that it did not process the request (HTTP/2: REFUSED_STREAM; RFC 9113, 8.7),
@@ -198,7 +199,7 @@ impl TransportError {
         }
     }
 
-    /// What this failure is once a redirect was followed: no failure of a later hop proves that
+    /// What this failure is once a redirect was followed: no failure after it proves that
     /// the first request was not processed.
     pub(crate) fn after_redirect(self) -> Self {
         match self {

@@ -17,18 +17,14 @@ use super::{Backoff, Methods};
 /// use std::time::Duration;
 /// use http::{HeaderMap, Method, StatusCode};
 /// use reqwest_retry_rules::{
-///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StatusMatch, StatusRule, StopReason,
+///     Attempt, AttemptOutcome, Decision, Methods, RetryRule, StatusRule, StopReason,
 /// };
 ///
 /// let rule = RetryRule {
 ///     max_retries: 3,
 ///     statuses: vec![
-///         StatusRule { statuses: vec![StatusMatch::Code(501)], methods: Methods::Never, backoff: None },
-///         StatusRule {
-///             statuses: vec![StatusMatch::Range(500, 599)],
-///             methods: Methods::Idempotent,
-///             backoff: None,
-///         },
+///         StatusRule::new([501], Methods::Never),
+///         StatusRule::new([500..=599], Methods::Idempotent),
 ///     ],
 ///     ..RetryRule::never()
 /// };
@@ -93,11 +89,8 @@ impl StatusRule {
     /// use http::StatusCode;
     /// use reqwest_retry_rules::{Methods, StatusMatch, StatusRule};
     ///
-    /// let rule = StatusRule {
-    ///     statuses: vec![StatusMatch::Code(429), StatusMatch::Range(502, 504)],
-    ///     methods: Methods::Any,
-    ///     backoff: None,
-    /// };
+    /// let statuses = [StatusMatch::Code(429), StatusMatch::Range(502, 504)];
+    /// let rule = StatusRule::new(statuses, Methods::Any);
     /// assert!(rule.contains(StatusCode::BAD_GATEWAY));
     /// assert!(!rule.contains(StatusCode::INTERNAL_SERVER_ERROR));
     /// ```

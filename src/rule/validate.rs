@@ -113,6 +113,65 @@ impl fmt::Display for RuleFault {
     }
 }
 
+/// # A rule in a file
+///
+/// With the feature `serde` a rule can be written in TOML, JSON or any other format that says
+/// what its values are. A field that is left out is as in `never`, one that is unknown is an
+/// error, and so is a rule that [`validate`](RetryRule::validate) finds fault with. Durations are
+/// whole milliseconds in fields that end in `_ms`; one that is longer than `u64::MAX` of them is
+/// written as `u64::MAX`.
+///
+/// ```
+/// # #[cfg(feature = "serde")] {
+/// use std::time::Duration;
+/// use reqwest_retry_rules::{Jitter, Methods, RetryAfterCap, RetryRule};
+///
+/// let rule: RetryRule = toml::from_str(r#"
+///     max_retries = 3
+///     statuses = [                            # the first that contains a status decides
+///         { statuses = [429], methods = "any", backoff = { base_ms = 1000, max_ms = 30000 } },
+///         { statuses = ["502-504", "6xx"], methods = ["GET", "PUT"] },
+///     ]
+///     sent_failures = "idempotent"            # or "never", "any", a list as above
+///     unsent_failures = true
+///     timeouts = true
+///     override_header = "x-should-retry"
+///     veto_header = "x-no-retry"              # only its `false` counts
+///
+///     [retry_after]
+///     source = "ms_then_header"               # or "ignore", "header"
+///     ## or { backoff_above_ms = 60000 }, { clamp_to_ms = 60000 }, "no_cap"
+///     cap = { stop_above_ms = 60000 }
+///     zero_means_backoff = false
+///     role = "replace"                        # or "floor"
+///     spread = 0
+///     ## or "seconds", "millis", "unix_millis", "http_date"
+///     headers = [{ name = "x-ratelimit-reset", format = "unix_seconds", statuses = [403, 429] }]
+///
+///     [backoff]
+///     base_ms = 100
+///     max_ms = 1000
+///     growth = 2000
+///     jitter = { proportional = { lo = 800, hi = 1200 } }   # or "full", "no_jitter"
+///
+///     [limits]
+///     soft_elapsed_ms = 300000
+///     min_retries = 2
+///     hard_elapsed_ms = 600000
+/// "#)
+/// .unwrap();
+/// assert_eq!(rule.statuses[0].methods, Methods::Any);
+/// assert_eq!(rule.retry_after.cap, RetryAfterCap::StopAbove(Duration::from_secs(60)));
+/// assert_eq!(rule.backoff.jitter, Jitter::Proportional { lo: 800, hi: 1200 });
+///
+/// let error = toml::from_str::<RetryRule>("max_retries = -1").unwrap_err();
+/// assert_eq!(
+///     error.message(),
+///     "invalid value: integer `-1`, \
+///      expected `max_retries` to be a whole number from 0 to 4294967295",
+/// );
+/// # }
+/// ```
 impl RetryRule {
     /// Checks for what cannot be meant, and names every fault at once.
     ///
@@ -131,8 +190,8 @@ impl RetryRule {
     ///   - whose `base` is zero and whose `max` is not, if there are retries: it would never wait;
     ///   - whose `base` is above its `max`;
     ///   - whose `growth` is below 1000: it would shrink. It is per mille, and 2000 doubles;
-    ///   - whose jitter is `Proportional` with a `lo` above `hi`, or with a `hi` below 10, which is a
-    ///     hundredth of the delay: they are per mille too;
+    ///   - whose jitter is `Proportional` with a `lo` above `hi`, or with a `hi` below 10, which is
+    ///     a hundredth of the delay: they are per mille too;
     /// - a hard limit of zero, which no retry can meet;
     /// - a hard limit below the soft limit.
     ///
@@ -186,7 +245,7 @@ impl RetryRule {
         }
     }
 
-    /// The rule itself, if [`validate`](Self::validate) finds no fault with it: for a chain of code.
+    /// The rule itself, if [`validate`](Self::validate) finds no fault: for a chain of code.
     ///
     /// # Errors
     ///

@@ -200,7 +200,6 @@ mod transient {
 
         let transport = Transport::new(acts());
         get(&transport, rule()).await.0.unwrap();
-        // The last asks for nothing, so the backoff applies.
         assert_eq!(transport.times(), [0, 150, 300, 700]);
     }
 
@@ -484,7 +483,8 @@ mod server_delay {
     #[tokio::test(start_paused = true)]
     async fn nonsense_is_floored_and_capped() {
         for (asked, times) in [
-            (Duration::ZERO, vec![0, 100]), // the preset takes the backoff
+            // A zero means the backoff.
+            (Duration::ZERO, vec![0, 100]),
             (Duration::from_micros(1999), vec![0, 1]),
             (Duration::MAX, vec![0]),
         ] {

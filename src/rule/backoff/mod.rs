@@ -59,8 +59,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The wait before the retry that follows `attempt` earlier ones, where `random` is a sample
-    /// of `[0, 1)`.
+    /// The wait before the retry that follows `attempt` earlier ones; `random` is a sample of
+    /// `[0, 1)`.
     ///
     /// The delay is `base * (growth / 1000)^attempt` up to `max`, then the jitter, then `max`
     /// again. Any `attempt` and any field values give an answer: what is too large becomes `max`, a

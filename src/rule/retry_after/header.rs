@@ -100,7 +100,8 @@ impl WaitHeader {
 /// let read = |format, value| {
 ///     let name = HeaderName::from_static("x-reset");
 ///     let headers = HeaderMap::from_iter([(name.clone(), HeaderValue::from_static(value))]);
-///     WaitHeader { name, format, statuses: vec![] }.read(&headers, Some(now)).map(|wait| wait.as_millis())
+///     let header = WaitHeader { name, format, statuses: vec![] };
+///     header.read(&headers, Some(now)).map(|wait| wait.as_millis())
 /// };
 /// assert_eq!(read(WaitFormat::Seconds, "2"), Some(2000));
 /// assert_eq!(read(WaitFormat::Millis, "2"), Some(2));

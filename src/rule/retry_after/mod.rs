@@ -31,16 +31,12 @@ pub use text::{parse_retry_after, retry_after_ms};
 /// use http::{HeaderMap, HeaderValue, Method, StatusCode};
 /// use reqwest_retry_rules::{
 ///     Attempt, AttemptOutcome, Decision, Methods, RetryAfter, RetryAfterCap, RetryAfterSource,
-///     RetryRule, StatusMatch, StatusRule, StopReason,
+///     RetryRule, StatusRule, StopReason,
 /// };
 ///
 /// let rule = RetryRule {
 ///     max_retries: 3,
-///     statuses: vec![StatusRule {
-///         statuses: vec![StatusMatch::Code(429)],
-///         methods: Methods::Any,
-///         backoff: None,
-///     }],
+///     statuses: vec![StatusRule::new([429], Methods::Any)],
 ///     retry_after: RetryAfter {
 ///         source: RetryAfterSource::Header,
 ///         cap: RetryAfterCap::StopAbove(Duration::from_secs(60)),
@@ -73,7 +69,7 @@ pub struct RetryAfter {
     /// How the server's wait meets the backoff.
     pub role: RetryAfterRole,
     /// The most that is added at random to the server's wait, per mille of it: 100 makes 10 s
-    /// anything in `[10 s, 11 s)`, so that clients that were told the same moment do not all come
+    /// anything in `[10 s, 11 s)`, so that clients that were given the same moment do not all come
     /// back at once. It may exceed the cap.
     pub spread: u32,
 }

@@ -81,7 +81,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Option<SystemTime>) -> Optio
 }
 
 /// What `read` makes of the first value of a header of which it makes anything.
-#[inline(always)]
+#[inline(always)] // a call costs a tenth of a decision
 pub(super) fn first_that_reads(
     headers: &HeaderMap,
     name: &HeaderName,

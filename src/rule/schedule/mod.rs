@@ -25,7 +25,7 @@ use retry::Span;
 /// shortest that any of the backoffs in use gives to the longest.
 ///
 /// A rule does not know how long the attempts themselves will take. So a start is the sum of the
-/// waits before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) is told
+/// waits before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) takes
 /// how long an attempt may take.
 ///
 /// # Examples
@@ -148,7 +148,7 @@ impl Schedule {
     }
 
     /// How many retries start if every wait is as long as it can be and attempts take no time.
-    /// Where [`most_retries`](Schedule::most_retries) is more, chance decides about the rest.
+    /// If [`most_retries`](Schedule::most_retries) is more, chance decides about the rest.
     pub fn fewest_retries(&self) -> u32 {
         self.count_while(|retry| retry.stop_after_longest.is_none())
     }
@@ -186,7 +186,7 @@ impl Schedule {
     }
 
     /// The longest that a send can take if no attempt takes longer than `attempt_timeout` and the
-    /// server asks each time for as long a wait as the rule accepts; `None` where nothing bounds
+    /// server asks each time for as long a wait as the rule accepts; `None` if nothing bounds
     /// it, neither the cap nor the hard limit. As with [`worst_case`](Schedule::worst_case), a send
     /// can take longer by less than one millisecond.
     ///
@@ -283,7 +283,7 @@ impl Schedule {
             ms(self.rule.limits.hard_elapsed),
         );
         // The latest start of the retry after `made`, and of `times - 1` more with the same wait,
-        // where the one before them started at `start`: each is decided when the attempt before it
+        // if the one before them started at `start`: each is decided when the attempt before it
         // ends, yet not after the soft limit, and starts before the hard one.
         let later = |start: u64, made: u32, times: u32| {
             let wait = part(self.wait(made));

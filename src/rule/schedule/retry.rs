@@ -41,23 +41,23 @@ impl ScheduledRetry {
         self.number
     }
 
-    /// The wait before it, from the shortest to the longest, where the server asks for nothing.
+    /// The wait before it, from the shortest to the longest, if the server asks for nothing.
     pub fn wait(&self) -> RangeInclusive<Duration> {
         self.wait.interval()
     }
 
-    /// The longest wait before it where the server asks for one; `None` where there is no cap.
+    /// The longest wait before it if the server asks for one; `None` if there is no cap.
     pub fn wait_asked(&self) -> Option<Duration> {
         (!self.uncapped).then(|| Duration::from_millis(self.wait.asked))
     }
 
-    /// When it starts: this and all waits before it, where the server asks for nothing and
+    /// When it starts: this and all waits before it, if the server asks for nothing and
     /// attempts take no time.
     pub fn start(&self) -> RangeInclusive<Duration> {
         self.start.interval()
     }
 
-    /// When it starts at the latest where the server asks each time; `None` where there is no cap.
+    /// When it starts at the latest if the server asks each time; `None` if there is no cap.
     pub fn start_asked(&self) -> Option<Duration> {
         (!self.uncapped).then(|| Duration::from_millis(self.start.asked))
     }
@@ -73,7 +73,7 @@ impl ScheduledRetry {
     }
 }
 
-/// A wait or a sum of waits, in milliseconds: the shortest, the longest, and the longest where the
+/// A wait or a sum of waits, in milliseconds: the shortest, the longest, and the longest if the
 /// server asks for as much as it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Span {
