@@ -23,7 +23,7 @@ pub use error::{ErrorExt, RetryError};
 pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
-pub use policy::RetryPolicy;
+pub use policy::{InvalidRoute, RetryPolicy, RoutePattern};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };

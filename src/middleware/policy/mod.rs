@@ -1,6 +1,7 @@
 //! A rule, and what is not data: closures, budgets, observers, limits of this process.
 
 mod closures;
+mod routes;
 mod setters;
 mod settings;
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use crate::rule::RetryRule;
 
 pub(super) use self::closures::BodyJudge;
+pub use self::routes::{InvalidRoute, RoutePattern};
 pub(super) use self::settings::Settings;
 
 /// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
@@ -120,6 +122,7 @@ impl fmt::Debug for RetryPolicy {
             .field("idempotency_key", &s.idempotency_key)
             .field("drain_limit", &s.drain_limit)
             .field("complete_body", &s.complete_body)
+            .field("routes", &s.routes)
             .field("observers", &s.observers.len())
             .finish_non_exhaustive()
     }
