@@ -104,6 +104,8 @@ pub mod guide;
 mod middleware;
 mod rule;
 
+#[cfg(feature = "serde")]
+pub use middleware::RetryConfig;
 pub use middleware::{
     AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
     InvalidBudget, InvalidRoute, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent,

@@ -23,6 +23,8 @@ pub use error::{ErrorExt, RetryError};
 pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
+#[cfg(feature = "serde")]
+pub use policy::RetryConfig;
 pub use policy::{InvalidRoute, RetryPolicy, RoutePattern};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,

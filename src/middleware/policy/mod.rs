@@ -1,6 +1,8 @@
 //! A rule, and what is not data: closures, budgets, observers, limits of this process.
 
 mod closures;
+#[cfg(feature = "serde")]
+mod config;
 mod routes;
 mod setters;
 mod settings;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use crate::rule::RetryRule;
 
 pub(super) use self::closures::BodyJudge;
+#[cfg(feature = "serde")]
+pub use self::config::RetryConfig;
 pub use self::routes::{InvalidRoute, RoutePattern};
 pub(super) use self::settings::Settings;
 

@@ -17,7 +17,7 @@ use serde::ser::{Serialize, Serializer};
 
 use self::shape::{At, Path, Shape};
 use self::table::{Layer, Table, layered, table};
-use self::words::Preset;
+pub(crate) use self::words::Preset;
 use super::{
     Backoff, InvalidRule, Jitter, Limits, Methods, RetryAfter, RetryAfterCap, RetryAfterRole,
     RetryAfterSource, RetryRule, StatusMatch, StatusRule, WaitFormat, WaitHeader,
@@ -50,12 +50,10 @@ impl RuleInFile {
         }
     }
 
-    /// A rule that is to be read the same whatever it is laid over.
-    pub(crate) fn of(rule: &RetryRule) -> Self {
-        Self {
-            preset: Some(Preset::Never),
-            rule: PartialRule::of(rule),
-        }
+    /// All of a rule, over `never()` or over a preset that says so.
+    pub(crate) fn of(preset: Option<Preset>, rule: &RetryRule) -> Self {
+        let rule = PartialRule::of(rule);
+        Self { preset, rule }
     }
 }
 

@@ -6,7 +6,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
+};
 use serde::ser::{Serialize, Serializer};
 
 /// A type of the data format. What it can be read from it overrides; the rest is an error.
@@ -55,6 +57,8 @@ pub(crate) trait Shape: Sized {
 pub(crate) enum Read<T> {
     Value(T),
     WrongValue,
+    /// As `WrongValue`, with what is expected in this case in particular.
+    Expected(&'static str),
     WrongType,
 }
 
@@ -123,6 +127,10 @@ impl<'a, T: Shape> At<'a, T> {
         match read {
             Read::Value(value) => Ok(value),
             Read::WrongValue => Err(E::invalid_value(found, &self)),
+            Read::Expected(expected) => {
+                let path = self.path;
+                Err(E::invalid_value(found, &Expectation { path, expected }))
+            }
             Read::WrongType => Err(E::invalid_type(found, &self)),
         }
     }
@@ -140,10 +148,8 @@ impl<'de, T: Shape> Visitor<'de> for At<'_, T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path {
-            Path::Root => f.write_str(T::EXPECTED),
-            path => write!(f, "`{path}` to be {}", T::EXPECTED),
-        }
+        let (path, expected) = (self.path, T::EXPECTED);
+        Expectation { path, expected }.fmt(f)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<T, E> {
@@ -183,6 +189,21 @@ impl<'de, T: Shape> Visitor<'de> for At<'_, T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
         T::from_map(map, self)
+    }
+}
+
+/// What should stand at a place.
+pub(crate) struct Expectation<'a> {
+    pub(crate) path: Path<'a>,
+    pub(crate) expected: &'static str,
+}
+
+impl Expected for Expectation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path {
+            Path::Root => f.write_str(self.expected),
+            path => write!(f, "`{path}` to be {}", self.expected),
+        }
     }
 }
 

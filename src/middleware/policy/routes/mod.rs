@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use reqwest::Url;
 
-use self::pattern::{HostPattern, PathPrefix, Target};
+use self::pattern::Target;
 use super::RetryPolicy;
 use crate::rule::RetryRule;
 
+pub(super) use self::pattern::{HostPattern, PathPrefix};
 pub use self::pattern::{InvalidRoute, RoutePattern};
 
 /// The routes of a policy, in the order in which they are tried.
@@ -80,6 +81,11 @@ impl RetryPolicy {
             rule: rule.into(),
         };
         self.with(|s| s.routes.0.push(route))
+    }
+
+    #[cfg(feature = "serde")]
+    pub(super) fn with_routes(self, routes: Vec<Route>) -> Self {
+        self.with(|s| s.routes = Routes(routes))
     }
 
     /// The rule that a request to this URL has: that of the first route that has it, else

@@ -79,10 +79,12 @@ impl FromStr for RoutePattern {
     fn from_str(text: &str) -> Result<Self, InvalidRoute> {
         let invalid = |expected| InvalidRoute::new(text, expected);
         if text.contains("://") {
-            return Err(invalid("a host without a scheme"));
+            return Err(invalid(NO_SCHEME));
         }
-        let path_at = text.find('/').unwrap_or(text.len());
-        let (host, path) = text.split_at(path_at);
+        let (host, path) = match text.find('/') {
+            Some(at) => text.split_at(at),
+            None => (text, "/"),
+        };
         Ok(Self {
             host: HostPattern::parse(host).map_err(invalid)?,
             path: PathPrefix::parse(path).map_err(invalid)?,
@@ -92,7 +94,7 @@ impl FromStr for RoutePattern {
 
 impl fmt::Display for RoutePattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.host, self.path)
+        write!(f, "{}{}", self.host, self.path.0)
     }
 }
 
@@ -170,6 +172,7 @@ pub(crate) struct HostPattern {
     port: Option<u16>,
 }
 
+const NO_SCHEME: &str = "a host without a scheme";
 const A_HOST: &str = "a host such as `api.example.com`";
 
 impl HostPattern {
@@ -180,8 +183,14 @@ impl HostPattern {
         if text.contains('@') {
             return Err("a host without user information");
         }
+        if text.contains("://") {
+            return Err(NO_SCHEME);
+        }
         if text.contains(['?', '#']) {
-            return Err("no query and no fragment");
+            return Err("a host without query and fragment");
+        }
+        if text.contains('/') {
+            return Err("a host without a path");
         }
         let (below, text) = match text.strip_prefix("*.") {
             Some(text) => (true, text),
@@ -193,7 +202,7 @@ impl HostPattern {
         let (host, port) = split_port(text)?;
         let host = Host::parse(host).map_err(|_| A_HOST)?;
         if below && !matches!(host, Host::Domain(_)) {
-            return Err("a name after `*.`");
+            return Err("`*.` and a name, not an address");
         }
         // An IPv6 address in its brackets.
         let host = host.to_string();
@@ -251,7 +260,7 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), &'static str> {
     };
     match port {
         Some(port) => Ok((&text[..address.len() + before.len()], Some(port))),
-        None => Err("a port from 1 to 65535"),
+        None => Err("a host with a port from 1 to 65535"),
     }
 }
 
@@ -265,11 +274,11 @@ impl PathPrefix {
     ///
     /// What was expected.
     pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
-        if !text.is_empty() && !text.starts_with('/') {
+        if !text.starts_with('/') {
             return Err("a path that starts with a slash");
         }
         if text.contains(['?', '#']) {
-            return Err("no query and no fragment");
+            return Err("a path without query and fragment");
         }
         if text.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\') {
             return Err("a path without white space and backslashes");
@@ -296,9 +305,10 @@ impl PathPrefix {
     }
 }
 
+#[cfg(feature = "serde")]
 impl fmt::Display for PathPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(if self.is_every() { "/" } else { &self.0 })
     }
 }
 
@@ -471,7 +481,7 @@ mod tests {
     fn what_cannot_be_meant_is_refused() {
         let host = "a host such as `api.example.com`";
         let star = "`*.` and a name, such as `*.example.com`";
-        let port = "a port from 1 to 65535";
+        let port = "a host with a port from 1 to 65535";
         for (text, expected) in [
             ("", host),
             ("/search", host),
@@ -503,8 +513,8 @@ mod tests {
             ("*.*.test", star),
             ("a*.test", star),
             ("api.*.com", star),
-            ("*.127.0.0.1", "a name after `*.`"),
-            ("*.[::1]", "a name after `*.`"),
+            ("*.127.0.0.1", "`*.` and a name, not an address"),
+            ("*.[::1]", "`*.` and a name, not an address"),
             ("a.test:", port),
             ("a.test:0", port),
             ("a.test:65536", port),
@@ -517,10 +527,10 @@ mod tests {
             ("https://a.test", "a host without a scheme"),
             ("a.test/https://b.test", "a host without a scheme"),
             ("http:/a.test", port),
-            ("a.test?x", "no query and no fragment"),
-            ("a.test#x", "no query and no fragment"),
-            ("a.test/x?y", "no query and no fragment"),
-            ("a.test/x#y", "no query and no fragment"),
+            ("a.test?x", "a host without query and fragment"),
+            ("a.test#x", "a host without query and fragment"),
+            ("a.test/x?y", "a path without query and fragment"),
+            ("a.test/x#y", "a path without query and fragment"),
             ("a.test/x y", "a path without white space and backslashes"),
             ("a.test/x ", "a path without white space and backslashes"),
             ("a.test/x\ty", "a path without white space and backslashes"),
