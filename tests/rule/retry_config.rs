@@ -167,7 +167,7 @@ fn a_budget_that_is_none() {
         (
             "budget.window_ms = 999",
             "integer `999`",
-            "`budget.window_ms` to be a whole number of milliseconds from 1000 to 60000",
+            "`budget.window_ms` to be a whole number from 1000 to 60000",
         ),
     ] {
         bad(
@@ -199,7 +199,7 @@ fn the_keys_of_a_pause_are_read() {
     bad(
         "pause_origins = true",
         "invalid type: boolean `true`, \
-         expected `pause_origins` to be a table of `max_ms` and `spread`",
+         expected `pause_origins` to be a table with the keys `max_ms`, `spread`",
     );
     bad(
         "pause_origins.spread = -1",

@@ -2,13 +2,13 @@
 //! asked for rest.
 
 mod budget;
+#[cfg(feature = "serde")]
+mod in_file;
 mod origin;
 #[allow(dead_code)] // the loop does not ask it yet
 mod pause;
 mod table;
 mod terms;
-#[cfg(feature = "serde")]
-mod whole_numbers;
 
 pub use self::budget::RetryBudget;
 pub use self::pause::PauseTerms;

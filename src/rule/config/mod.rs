@@ -12,10 +12,10 @@ use std::fmt;
 use std::time::Duration;
 
 use http::HeaderName;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Deserializer, Error, MapAccess};
+use serde::ser::Serializer;
 
-use self::shape::{At, Path, Shape};
+use self::shape::{At, Path, Shape, serde_traits};
 use self::table::{Layer, Table, layered, table};
 pub(crate) use self::words::Preset;
 use super::{
@@ -25,7 +25,7 @@ use super::{
 
 pub(crate) mod shape;
 pub(crate) mod table;
-mod values;
+pub(crate) mod values;
 mod words;
 
 table! {
@@ -225,22 +225,6 @@ impl Shape for WaitHeader {
         };
         said.write(to)
     }
-}
-
-macro_rules! serde_traits {
-    ($($type:ident),+ $(,)?) => {$(
-        impl<'de> Deserialize<'de> for $type {
-            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-                At::new(Path::Root).deserialize(from)
-            }
-        }
-
-        impl Serialize for $type {
-            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                self.write(to)
-            }
-        }
-    )+};
 }
 
 serde_traits!(

@@ -215,3 +215,23 @@ impl<T: Shape> Serialize for Written<'_, T> {
         self.0.write(to)
     }
 }
+
+/// Reads and writes each type, at the top of a file, as its [`Shape`] says.
+macro_rules! serde_traits {
+    ($($type:ident),+ $(,)?) => {$(
+        impl<'de> serde::de::Deserialize<'de> for $type {
+            fn deserialize<D: serde::de::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                use $crate::rule::config::shape::{At, Path};
+                serde::de::DeserializeSeed::deserialize(At::new(Path::Root), from)
+            }
+        }
+
+        impl serde::ser::Serialize for $type {
+            fn serialize<S: serde::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                $crate::rule::config::shape::Shape::write(self, to)
+            }
+        }
+    )+};
+}
+
+pub(crate) use serde_traits;

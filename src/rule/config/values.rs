@@ -136,3 +136,38 @@ impl<T: Shape> Shape for Vec<T> {
         list.end()
     }
 }
+
+/// A number in a range.
+macro_rules! number {
+    ($name:ident($inner:ident) from $least:expr, to $most:expr, $expected:literal) => {
+        #[derive(Clone, Copy)]
+        struct $name($inner);
+
+        impl $crate::rule::config::shape::Shape for $name {
+            const EXPECTED: &'static str = $expected;
+
+            fn ask<'de, D: serde::de::Deserializer<'de>>(
+                from: D,
+                at: $crate::rule::config::shape::At<'_, Self>,
+            ) -> Result<Self, D::Error> {
+                from.deserialize_u64(at)
+            }
+
+            fn from_number(number: Option<u64>) -> $crate::rule::config::shape::Read<Self> {
+                use $crate::rule::config::shape::Read;
+                match $inner::from_number(number) {
+                    Read::Value(value) if ($least..=$most).contains(&value) => {
+                        Read::Value(Self(value))
+                    }
+                    _ => Read::WrongValue,
+                }
+            }
+
+            fn write<S: serde::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                self.0.write(to)
+            }
+        }
+    };
+}
+
+pub(crate) use number;

@@ -4,15 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderName;
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess};
-use serde::ser::{Serialize, Serializer};
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess};
+use serde::ser::Serializer;
 
 use super::{BudgetInFile, RetryConfig, Route};
 use crate::middleware::origins::{BudgetTerms, PauseTerms};
 use crate::middleware::policy::routes::{HostPattern, PathPrefix};
 use crate::rule::RetryRule;
-use crate::rule::config::shape::{At, Path, Read, Shape};
-use crate::rule::config::table::{Table, layered, table};
+use crate::rule::config::shape::{At, Path, Read, Shape, serde_traits};
+use crate::rule::config::table::{Table, table};
+use crate::rule::config::values::number;
 use crate::rule::config::{Preset, RuleInFile};
 
 table! {
@@ -78,17 +79,7 @@ impl Shape for RetryConfig {
     }
 }
 
-impl<'de> Deserialize<'de> for RetryConfig {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        At::new(Path::Root).deserialize(from)
-    }
-}
-
-impl Serialize for RetryConfig {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.write(to)
-    }
-}
+serde_traits!(RetryConfig);
 
 table! {
     struct RouteTable for Route: "a table of `hosts` and settings of a rule" {
@@ -194,74 +185,15 @@ impl Shape for BudgetInFile {
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let said = PartialBudget::from_map(map, At::new(at.path))?;
-        let default = BudgetTerms::default();
-        Ok(Self::On(BudgetTerms {
-            ratio: said.ratio.map_or(default.ratio, |ratio| ratio.0),
-            reserve_per_second: said
-                .reserve_per_second
-                .map_or(default.reserve_per_second, |reserve| reserve.0),
-            window: said.window.map_or(default.window, |window| window.0),
-        }))
+        BudgetTerms::from_map(map, At::new(at.path)).map(Self::On)
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Off => to.serialize_str("off"),
-            Self::On(terms) => PartialBudget {
-                ratio: Some(Ratio(terms.ratio)),
-                reserve_per_second: Some(Reserve(terms.reserve_per_second)),
-                window: Some(Window(terms.window)),
-            }
-            .write(to),
+            Self::On(terms) => terms.write(to),
         }
     }
-}
-
-table! {
-    struct PartialBudget for BudgetTerms: "a table" {
-        "ratio" => ratio: Ratio,
-        "reserve_per_second" => reserve_per_second: Reserve,
-        "window_ms" => window: Window,
-    }
-}
-
-table! {
-    struct PartialPause for PauseTerms: "a table of `max_ms` and `spread`" {
-        "max_ms" => max: Duration,
-        "spread" => spread: u32,
-    }
-}
-
-layered!(PartialPause over PauseTerms { max, spread } else PauseTerms::default());
-
-/// A number in a range.
-macro_rules! number {
-    ($name:ident($inner:ident) from $least:expr, to $most:expr, $expected:literal) => {
-        #[derive(Clone, Copy)]
-        struct $name($inner);
-
-        impl Shape for $name {
-            const EXPECTED: &'static str = $expected;
-
-            fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-                from.deserialize_u64(at)
-            }
-
-            fn from_number(number: Option<u64>) -> Read<Self> {
-                match $inner::from_number(number) {
-                    Read::Value(value) if ($least..=$most).contains(&value) => {
-                        Read::Value(Self(value))
-                    }
-                    _ => Read::WrongValue,
-                }
-            }
-
-            fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-                self.0.write(to)
-            }
-        }
-    };
 }
 
 // Zero is often written if no timeout is meant, and would let nothing be sent.
@@ -269,14 +201,6 @@ number!(
     Timeout(Duration) from Duration::from_millis(1), to Duration::MAX,
     "a whole number of milliseconds, 1 or more"
 );
-// The ranges of `RetryBudget::new`.
-number!(Ratio(u32) from 0, to 1_000_000, "a whole number from 0 to 1000000");
-number!(Reserve(u32) from 0, to 2_147_483_646, "a whole number from 0 to 2147483646");
-number!(
-    Window(Duration) from Duration::from_secs(1), to Duration::from_secs(60),
-    "a whole number of milliseconds from 1000 to 60000"
-);
-
 impl Shape for usize {
     const EXPECTED: &'static str = "a whole number of bytes, 0 or more";
 
@@ -292,39 +216,5 @@ impl Shape for usize {
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_u64(u64::try_from(*self).unwrap_or(u64::MAX))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::middleware::origins::RetryBudget;
-
-    /// What is read of `{ratio, reserve_per_second, window_ms}`, and whether a budget takes it.
-    #[track_caller]
-    fn agrees(ratio: u32, reserve_per_second: u32, window: u64) {
-        let terms = BudgetTerms {
-            ratio,
-            reserve_per_second,
-            window: Duration::from_millis(window),
-        };
-        let read = matches!(Ratio::from_number(Some(ratio.into())), Read::Value(_))
-            && matches!(
-                Reserve::from_number(Some(reserve_per_second.into())),
-                Read::Value(_)
-            )
-            && matches!(Window::from_number(Some(window)), Read::Value(_));
-        assert_eq!(read, RetryBudget::new(terms).is_ok(), "{terms:?}");
-    }
-
-    #[test]
-    fn the_ranges_are_those_of_a_budget() {
-        for ratio in [0, 1_000_000, 1_000_001] {
-            for reserve in [0, 2_147_483_646, 2_147_483_647] {
-                for window in [999, 1000, 60_000, 60_001] {
-                    agrees(ratio, reserve, window);
-                }
-            }
-        }
     }
 }
