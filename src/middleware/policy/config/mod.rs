@@ -100,7 +100,7 @@ use crate::rule::RetryRule;
 /// );
 /// # Ok::<(), toml::de::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RetryConfig {
     rule: RetryRule,
     total_timeout: Option<Duration>,
@@ -133,7 +133,7 @@ impl RetryConfig {
 }
 
 /// What a file says of the budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum BudgetInFile {
     Off,
     On(BudgetTerms),

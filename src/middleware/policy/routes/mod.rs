@@ -30,7 +30,7 @@ impl Routes {
 }
 
 /// One rule, and the requests that have it: those to one of the hosts, below one of the paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Route {
     pub(super) hosts: Vec<HostPattern>,
     /// Empty for every path.
