@@ -104,13 +104,15 @@ pub mod guide;
 mod middleware;
 mod rule;
 
+#[cfg(feature = "serde")]
+pub use middleware::RetryConfig;
 pub use middleware::{
     AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
-    InvalidBudget, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent, ReplaySafe,
-    ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent, RetryLabel,
-    RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, StopEvent, TotalTimeout,
-    classify, client_builder, client_builder_with_redirects, tracked_redirects, with_overrides,
-    with_rule,
+    InvalidBudget, InvalidRoute, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent,
+    ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent,
+    RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RoutePattern,
+    StopEvent, TotalTimeout, classify, client_builder, client_builder_with_redirects,
+    tracked_redirects, with_overrides, with_rule,
 };
 pub use rule::{
     Advice, Attempt, AttemptOutcome, Backoff, Decision, InvalidRule, Jitter, Limits, Methods,

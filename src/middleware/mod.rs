@@ -24,7 +24,9 @@ pub use error::{ErrorExt, RetryError};
 pub use observer::{RecoveredEvent, RetryEvent, RetryObserver, StopEvent};
 pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
-pub use policy::RetryPolicy;
+#[cfg(feature = "serde")]
+pub use policy::RetryConfig;
+pub use policy::{InvalidRoute, RetryPolicy, RoutePattern};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };

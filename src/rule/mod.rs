@@ -222,7 +222,7 @@ mod advice;
 mod attempt;
 mod backoff;
 #[cfg(feature = "serde")]
-mod config;
+pub(crate) mod config;
 mod decide;
 mod limits;
 mod methods;

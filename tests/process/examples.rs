@@ -9,6 +9,11 @@ use crate::TURN;
 
 /// Runs an example with the features of this test, and gives what it prints.
 fn run(example: &str) -> String {
+    run_with(example, &[])
+}
+
+/// The same, with these environment variables.
+fn run_with(example: &str, variables: &[(&str, &str)]) -> String {
     let _turn = TURN.blocking_lock();
     let features = [
         ("http2", cfg!(feature = "http2")),
@@ -44,6 +49,7 @@ fn run(example: &str) -> String {
         .args(["--example", example])
         // A proxy that is not there: an example speaks to this machine alone.
         .env("http_proxy", "http://127.0.0.1:9")
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -248,4 +254,41 @@ fn the_observer_counts_what_happened() {
     assert!(printed.contains("1  exhausted\n"), "{printed}");
     // The query of a URL is in no event and in no report.
     assert!(!printed.contains("secret"), "{printed}");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn an_environment_variable_changes_one_value_of_a_file() {
+    let file = run("layers");
+    assert!(
+        file.starts_with("max_retries = 3\nbackoff.max_ms = 2000\n"),
+        "{file}"
+    );
+    let merged = run_with(
+        "layers",
+        &[
+            ("SHOP_RETRY_MAX_RETRIES", "5"),
+            ("SHOP_RETRY_BACKOFF__MAX_MS", "8000"),
+        ],
+    );
+    assert!(
+        merged.starts_with("max_retries = 5\nbackoff.max_ms = 8000\n"),
+        "{merged}"
+    );
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn each_route_shows_its_schedule() {
+    let printed = run("routes");
+    for (url, retries) in [
+        ("https://catalogue.example.com/search", "1 retry."),
+        ("https://catalogue.example.com/items", "Up to 3 retries."),
+        ("https://eu.mail.example.com/send", "Up to 6 retries."),
+        ("http://localhost:9000/health", "No retries."),
+    ] {
+        let (_, after) = printed.split_once(url).unwrap();
+        let schedule = after.lines().find(|line| line.contains("retr")).unwrap();
+        assert!(schedule.starts_with(retries), "{url}: {schedule}");
+    }
 }

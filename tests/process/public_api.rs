@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::{Debug, Display};
 use std::hash::Hash;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use reqwest_middleware::Middleware;
@@ -71,7 +72,8 @@ fn edge() -> Vec<&'static str> {
     let levels = are!([Copy, Ord, Hash]: LogLevel);
     let reports = are!([Clone, Eq, Hash]: AttemptRecord, RetryReport);
     let errors = are!([Error]: RetryError);
-    let equal_errors = are!([Error, Clone, Eq, Hash]: InvalidRule, InvalidBudget);
+    let equal_errors = are!([Error, Clone, Eq, Hash]: InvalidRule, InvalidBudget, InvalidRoute);
+    let pattern = are!([Clone, Eq, Hash, Display, FromStr]: RoutePattern);
     [
         &middleware[..],
         &terms,
@@ -89,8 +91,22 @@ fn edge() -> Vec<&'static str> {
         &reports,
         &errors,
         &equal_errors,
+        &pattern,
+        &in_a_file(),
     ]
     .concat()
+}
+
+/// What is there only with the feature `serde`.
+fn in_a_file() -> Vec<&'static str> {
+    #[cfg(feature = "serde")]
+    {
+        are!([Clone, Eq, Hash, Default, Into<RetryPolicy>]: RetryConfig).to_vec()
+    }
+    #[cfg(not(feature = "serde"))]
+    {
+        vec!["RetryConfig"]
+    }
 }
 
 const TRAITS: [&str; 3] = ["ErrorExt", "ResponseExt", "RetryObserver"];

@@ -212,12 +212,183 @@ fn what_is_absent_is_as_in_never() {
     good(json!({}), Limits::default());
 }
 
+/// A rule that differs from `transient()`, as a file may say it.
+#[track_caller]
+fn differs_from_transient(text: &str, change: impl FnOnce(&mut RetryRule)) {
+    let mut expected = RetryRule::transient();
+    change(&mut expected);
+    assert_eq!(toml::from_str::<RetryRule>(text).unwrap(), expected);
+    let table: toml::Table = text.parse().unwrap();
+    good(serde_json::to_value(table).unwrap(), expected);
+}
+
 #[test]
-fn what_is_not_there_may_be_null() {
-    good(json!({ "override_header": null }), RetryRule::never());
+fn a_preset_says_from_what_a_file_differs() {
+    differs_from_transient("preset = 'transient'", |_| ());
+    differs_from_transient("preset = 'transient'\nmax_retries = 5", |rule| {
+        rule.max_retries = 5
+    });
+    differs_from_transient(
+        "preset = 'transient'\ntimeouts = false\nunsent_failures = true\nveto_header = 'x-no'",
+        |rule| {
+            rule.timeouts = false;
+            rule.unsent_failures = true;
+            rule.veto_header = Some(HeaderName::from_static("x-no"));
+        },
+    );
+    for never in [json!({ "preset": "never" }), json!({ "preset": null })] {
+        good(never, RetryRule::never());
+    }
+}
+
+#[test]
+fn a_preset_may_stand_after_what_differs_from_it() {
+    let text = r#"{"backoff":{"max_ms":9000},"max_retries":5,"preset":"transient"}"#;
+    let mut expected = RetryRule::transient();
+    expected.max_retries = 5;
+    expected.backoff.max = ms(9000);
+    assert_eq!(serde_json::from_str::<RetryRule>(text).unwrap(), expected);
+}
+
+#[test]
+fn a_table_in_part_differs_from_the_presets() {
+    differs_from_transient(
+        "preset = 'transient'\nbackoff = { max_ms = 9000 }",
+        |rule| rule.backoff.max = ms(9000),
+    );
+    differs_from_transient(
+        "preset = 'transient'\nretry_after = { spread = 250, role = 'floor' }",
+        |rule| {
+            rule.retry_after.spread = 250;
+            rule.retry_after.role = RetryAfterRole::Floor;
+        },
+    );
+    differs_from_transient("preset = 'transient'\nlimits.min_retries = 2", |rule| {
+        rule.limits.min_retries = 2
+    });
+    differs_from_transient(
+        "preset = 'transient'\n[retry_after]\n[backoff]\n[limits]",
+        |_| (),
+    );
+}
+
+#[test]
+fn lists_and_enums_are_replaced_whole() {
+    differs_from_transient(
+        "preset = 'transient'
+         sent_failures = ['GET']
+         statuses = [{ statuses = [429], methods = 'any', backoff = { base_ms = 7, max_ms = 8 } }]
+         [retry_after]
+         cap = 'no_cap'
+         [backoff]
+         jitter = 'no_jitter'",
+        |rule| {
+            rule.sent_failures = Methods::Listed(vec![Method::GET]);
+            rule.statuses = vec![StatusRule {
+                // A row's own backoff differs from `Backoff::default()`, whatever the preset.
+                backoff: Some(Backoff {
+                    base: ms(7),
+                    max: ms(8),
+                    ..Backoff::default()
+                }),
+                ..StatusRule::new([429], Methods::Any)
+            }];
+            rule.retry_after.cap = RetryAfterCap::NoCap;
+            rule.backoff.jitter = Jitter::NoJitter;
+        },
+    );
+    differs_from_transient("preset = 'transient'\nstatuses = []", |rule| {
+        rule.statuses.clear()
+    });
+}
+
+#[test]
+fn a_preset_that_is_none() {
+    let preset = r#"expected `preset` to be "never" or "transient""#;
+    for word in ["", "Transient", "default"] {
+        bad(
+            &format!("preset = '{word}'"),
+            &format!("invalid value: string \"{word}\", {preset}"),
+        );
+    }
+    bad(
+        "preset = 3",
+        &format!("invalid type: integer `3`, {preset}"),
+    );
+    bad(
+        "backoff.preset = 'transient'",
+        "unknown field `backoff.preset`, \
+         expected one of `base_ms`, `max_ms`, `growth`, `jitter`",
+    );
+}
+
+/// Every key of a table of a rule.
+const TABLES: [(&str, &[&str]); 4] = [
+    (
+        "",
+        &[
+            "preset",
+            "max_retries",
+            "statuses",
+            "sent_failures",
+            "unsent_failures",
+            "timeouts",
+            "override_header",
+            "veto_header",
+            "retry_after",
+            "backoff",
+            "limits",
+        ],
+    ),
+    (
+        "retry_after",
+        &[
+            "headers",
+            "source",
+            "cap",
+            "zero_means_backoff",
+            "role",
+            "spread",
+        ],
+    ),
+    ("backoff", &["base_ms", "max_ms", "growth", "jitter"]),
+    (
+        "limits",
+        &["soft_elapsed_ms", "min_retries", "hard_elapsed_ms"],
+    ),
+];
+
+#[test]
+fn null_is_as_if_left_out() {
+    for (table, keys) in TABLES {
+        for key in keys {
+            let nothing = json!({ *key: null });
+            let mut file = match table {
+                "" => nothing,
+                table => json!({ table: nothing }),
+            };
+            good(file.clone(), RetryRule::never());
+            if *key != "preset" {
+                file["preset"] = json!("transient");
+                good(file, RetryRule::transient());
+            }
+        }
+    }
     good(
-        json!({ "soft_elapsed_ms": null, "hard_elapsed_ms": null }),
-        Limits::default(),
+        json!({ "statuses": [429], "methods": "any", "backoff": null }),
+        StatusRule::new([429], Methods::Any),
+    );
+    bad_json_of::<StatusRule>(
+        r#"{"statuses":[429],"methods":null}"#,
+        "missing field `methods`",
+    );
+}
+
+#[test]
+fn a_key_that_was_null_does_not_occur_again() {
+    bad_json(
+        r#"{"max_retries":null,"max_retries":2}"#,
+        "duplicate field `max_retries`",
     );
 }
 
@@ -361,12 +532,30 @@ fn durations_are_whole_milliseconds_and_saturate() {
     for too_long in [Duration::MAX, Duration::from_secs(u64::MAX / 1000 + 1)] {
         assert_eq!(written(too_long)["base_ms"], json!(u64::MAX));
     }
-    let text = toml::to_string(&Backoff {
-        base: Duration::MAX,
-        ..Backoff::default()
-    })
-    .unwrap();
-    assert_eq!(toml::from_str::<Backoff>(&text).unwrap().base, ms(u64::MAX));
+}
+
+/// What a text can say can be written as text. A [`toml::Table`], whose numbers end at `i64::MAX`,
+/// can neither hold such a duration nor be given one.
+#[test]
+fn a_duration_above_i64_goes_there_and_back_as_text_and_through_no_table() {
+    for (number, fits_a_table) in [
+        (9_223_372_036_854_775_807, true),
+        (9_223_372_036_854_775_808, false),
+        (13_328_734_074_803_118_969, false),
+        (u64::MAX, false),
+    ] {
+        let text = format!("[limits]\nsoft_elapsed_ms = {number}\n");
+        let rule: RetryRule = toml::from_str(&text).unwrap();
+        assert_eq!(rule.limits.soft_elapsed, Some(ms(number)));
+
+        let written = toml::to_string(&rule).unwrap();
+        assert!(written.contains(&number.to_string()), "{written}");
+        assert_eq!(toml::from_str::<RetryRule>(&written).unwrap(), rule);
+        good(serde_json::to_value(&rule).unwrap(), rule.clone());
+
+        assert_eq!(text.parse::<toml::Table>().is_ok(), fits_a_table);
+        assert_eq!(toml::Table::try_from(&rule).is_ok(), fits_a_table);
+    }
 }
 
 #[test]
@@ -411,6 +600,18 @@ fn toml_shows_the_line() {
 }
 
 #[test]
+fn toml_shows_the_line_of_an_unknown_key_and_the_table_of_a_missing_one() {
+    fn line(text: &str) -> &str {
+        let error = toml::from_str::<RetryRule>(text).unwrap_err();
+        &text[error.span().unwrap()]
+    }
+    assert_eq!(line("max_retries = 3\nmax_retry = 3\n"), "max_retry");
+    assert_eq!(line("[backoff]\nmax_ms = 3\nbase = 3\n"), "base");
+    let row = "{ statuses = [429] }";
+    assert_eq!(line(&format!("statuses = [{row}]\n")), row);
+}
+
+#[test]
 fn a_number_that_is_none() {
     let max_retries = "expected `max_retries` to be a whole number from 0 to 4294967295";
     bad(
@@ -442,8 +643,8 @@ fn a_number_that_is_none() {
         &format!("invalid type: map, {max_retries}"),
     );
     bad_json(
-        r#"{"max_retries":null}"#,
-        &format!("invalid type: null, {max_retries}"),
+        r#"{"max_retries":[null]}"#,
+        &format!("invalid type: sequence, {max_retries}"),
     );
     bad(
         "backoff.growth = -2",
@@ -683,8 +884,8 @@ fn tables_that_are_none() {
 fn fields_that_are_unknown() {
     bad(
         "max_retry = 3",
-        "unknown field `max_retry`, expected one of `max_retries`, `statuses`, `sent_failures`, \
-         `unsent_failures`, `timeouts`, `override_header`, `veto_header`, \
+        "unknown field `max_retry`, expected one of `preset`, `max_retries`, `statuses`, \
+         `sent_failures`, `unsent_failures`, `timeouts`, `override_header`, `veto_header`, \
          `retry_after`, `backoff`, `limits`",
     );
     bad(
@@ -765,7 +966,7 @@ fn millis() -> impl Strategy<Value = u64> {
     prop_oneof![Just(1), 1_u64..100_000, 1..u64::MAX, Just(u64::MAX)]
 }
 
-fn durations() -> impl Strategy<Value = Duration> {
+pub(super) fn durations() -> impl Strategy<Value = Duration> {
     millis().prop_map(ms)
 }
 
@@ -781,16 +982,20 @@ fn methods() -> impl Strategy<Value = Methods> {
     ]
 }
 
-fn header_names() -> impl Strategy<Value = HeaderName> {
+pub(super) fn header_names() -> impl Strategy<Value = HeaderName> {
     "[a-z][a-z0-9-]{0,20}".prop_map(|name| HeaderName::from_bytes(name.as_bytes()).unwrap())
 }
 
-fn status_rules() -> impl Strategy<Value = StatusRule> {
+fn statuses() -> impl Strategy<Value = Vec<StatusMatch>> {
     let status = prop_oneof![
         (100_u16..=999).prop_map(StatusMatch::Code),
         (100_u16..=999, 100_u16..=999).prop_map(|(a, b)| StatusMatch::Range(a.min(b), a.max(b))),
     ];
-    let rule = (vec(status, 0..4), methods());
+    vec(status, 0..4)
+}
+
+fn status_rules() -> impl Strategy<Value = StatusRule> {
+    let rule = (statuses(), methods());
     (rule, option::of(backoffs())).prop_map(|((statuses, methods), backoff)| StatusRule {
         statuses,
         methods,
@@ -806,7 +1011,7 @@ prop_compose! {
             WaitFormat::UnixSeconds,
             WaitFormat::UnixMillis,
             WaitFormat::HttpDate,
-        ])), 0..3),
+        ]), statuses()), 0..3),
         source in select(vec![
             RetryAfterSource::Ignore,
             RetryAfterSource::Header,
@@ -822,7 +1027,8 @@ prop_compose! {
         role in select(vec![RetryAfterRole::Replace, RetryAfterRole::Floor]),
         spread: u32,
     ) -> RetryAfter {
-        let headers = headers.into_iter().map(|(name, format)| WaitHeader { name, format, statuses: vec![] });
+        let header = |(name, format, statuses)| WaitHeader { name, format, statuses };
+        let headers = headers.into_iter().map(header);
         RetryAfter { headers: headers.collect(), source, cap, zero_means_backoff, role, spread }
     }
 }
@@ -853,7 +1059,7 @@ prop_compose! {
 
 prop_compose! {
     /// Rules with which `validate` finds no fault.
-    fn rules()(
+    pub(super) fn rules()(
         max_retries: u32,
         statuses in vec(status_rules(), 0..3),
         sent_failures in methods(),

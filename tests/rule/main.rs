@@ -5,6 +5,7 @@ mod support;
 
 mod config;
 mod model;
+mod retry_config;
 mod rule_properties;
 mod schedule;
 mod vectors;

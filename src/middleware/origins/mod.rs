@@ -2,12 +2,12 @@
 //! asked for rest.
 
 mod budget;
+#[cfg(feature = "serde")]
+mod in_file;
 mod origin;
 mod pause;
 mod table;
 mod terms;
-#[cfg(feature = "serde")]
-mod whole_numbers;
 
 pub use self::budget::RetryBudget;
 pub(super) use self::pause::OriginPauses;

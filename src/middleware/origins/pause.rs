@@ -4,14 +4,10 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-#[cfg(feature = "serde")]
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tokio::time::Instant;
 
 use super::origin::Origin;
 use super::table::OriginTable;
-#[cfg(feature = "serde")]
-use super::whole_numbers::WholeNumbers;
 use crate::middleware::clock;
 
 /// How long sends wait for an origin that asked for rest.
@@ -66,33 +62,6 @@ impl Default for PauseTerms {
             max: Duration::from_secs(60),
             spread: 500,
         }
-    }
-}
-
-#[cfg(feature = "serde")]
-const IN_A_FILE: WholeNumbers<2> = WholeNumbers {
-    name: "PauseTerms",
-    keys: &["max_ms", "spread"],
-    ranges: [(0, u64::MAX), (0, u32::MAX as u64)],
-};
-
-#[cfg(feature = "serde")]
-impl<'de> Deserialize<'de> for PauseTerms {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [max, spread] = IN_A_FILE.read(from)?;
-        let default = PauseTerms::default();
-        let spread = spread.and_then(|spread| u32::try_from(spread).ok());
-        Ok(PauseTerms {
-            max: max.map_or(default.max, Duration::from_millis),
-            spread: spread.unwrap_or(default.spread),
-        })
-    }
-}
-
-#[cfg(feature = "serde")]
-impl Serialize for PauseTerms {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        IN_A_FILE.write([whole_millis(self.max), self.spread.into()], to)
     }
 }
 

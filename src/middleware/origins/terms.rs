@@ -5,19 +5,15 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-#[cfg(feature = "serde")]
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use tower::retry::budget::TpsBudget;
-
-#[cfg(feature = "serde")]
-use super::whole_numbers::WholeNumbers;
 
 /// One retry per answer, in thousandths.
 pub(super) const WHOLE: u32 = 1000;
 
-const WINDOWS: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
-const MOST_RESERVE: u32 = i32::MAX.unsigned_abs() - 1;
-const MOST_RATIO: u32 = 1000 * WHOLE;
+pub(super) const WINDOWS: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(60);
+pub(super) const MOST_RESERVE: u32 = i32::MAX.unsigned_abs() - 1;
+pub(super) const MOST_RATIO: u32 = 1000 * WHOLE;
 
 /// How many retries a [`RetryBudget`](super::RetryBudget) allows.
 ///
@@ -115,43 +111,6 @@ impl BudgetTerms {
         // ratio has 20 bits at most and is exact in an `f32`.
         let per_deposit = self.ratio.max(WHOLE) as f32 / WHOLE as f32;
         TpsBudget::new(self.window, self.reserve_per_second, per_deposit)
-    }
-}
-
-#[cfg(feature = "serde")]
-const IN_A_FILE: WholeNumbers<3> = WholeNumbers {
-    name: "BudgetTerms",
-    keys: &["ratio", "reserve_per_second", "window_ms"],
-    ranges: [
-        (0, MOST_RATIO as u64),
-        (0, MOST_RESERVE as u64),
-        (
-            WINDOWS.start().as_secs() * 1000,
-            WINDOWS.end().as_secs() * 1000,
-        ),
-    ],
-};
-
-#[cfg(feature = "serde")]
-impl<'de> Deserialize<'de> for BudgetTerms {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let [ratio, reserve, window] = IN_A_FILE.read(from)?;
-        let default = BudgetTerms::default();
-        let small = |number: Option<u64>| number.and_then(|number| u32::try_from(number).ok());
-        Ok(BudgetTerms {
-            window: window.map_or(default.window, Duration::from_millis),
-            reserve_per_second: small(reserve).unwrap_or(default.reserve_per_second),
-            ratio: small(ratio).unwrap_or(default.ratio),
-        })
-    }
-}
-
-#[cfg(feature = "serde")]
-impl Serialize for BudgetTerms {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let window = u64::try_from(self.window.as_millis()).unwrap_or(u64::MAX);
-        let numbers = [self.ratio.into(), self.reserve_per_second.into(), window];
-        IN_A_FILE.write(numbers, to)
     }
 }
 

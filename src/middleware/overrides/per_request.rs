@@ -1,6 +1,7 @@
 //! What is in force for one send.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Extensions;
@@ -11,12 +12,14 @@ use crate::middleware::clock;
 use crate::middleware::policy::RetryPolicy;
 use crate::middleware::report::{RetryLabel, RetryLog};
 use crate::middleware::request::BodySource;
+use crate::rule::RetryRule;
 
 /// What is set for one send besides its policy, in a box: for most sends nothing is.
 #[derive(Default)]
 pub(crate) struct PerRequest(Option<Box<Values>>);
 
 struct Values {
+    rule: Option<Arc<RetryRule>>,
     replay_safe: Option<bool>,
     total_timeout: Option<Duration>,
     deadline: Option<Instant>,
@@ -37,13 +40,11 @@ impl PerRequest {
         let Some(overrides) = Overrides::in_force(extensions) else {
             return (Cow::Borrowed(built_with), Self::default());
         };
-        let mut policy = overrides
+        let policy = overrides
             .policy
             .map_or(Cow::Borrowed(built_with), Cow::Owned);
-        if let Some(rule) = overrides.rule {
-            policy = Cow::Owned(policy.with_rule(rule));
-        }
         let values = Values {
+            rule: overrides.rule,
             replay_safe: overrides.replay_safe.map(|safe| safe.0),
             total_timeout: overrides.total_timeout.map(|timeout| timeout.0),
             deadline: overrides.deadline.and_then(Deadline::moment),
@@ -52,6 +53,11 @@ impl PerRequest {
             body_source: extensions.get().cloned(),
         };
         (policy, Self((!values.is_empty()).then(|| Box::new(values))))
+    }
+
+    /// The rule that replaces that of the policy, and those of its routes.
+    pub(crate) fn rule(&self) -> Option<&RetryRule> {
+        self.0.as_ref()?.rule.as_deref()
     }
 
     /// What is stated of the request: whether it may be repeated whatever its method.
@@ -88,7 +94,8 @@ impl PerRequest {
 
 impl Values {
     fn is_empty(&self) -> bool {
-        self.replay_safe.is_none()
+        self.rule.is_none()
+            && self.replay_safe.is_none()
             && self.total_timeout.is_none()
             && self.deadline.is_none()
             && self.label.is_none()

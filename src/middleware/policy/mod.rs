@@ -1,6 +1,9 @@
 //! A rule, and what is not data: closures, budgets, observers, limits of this process.
 
 mod closures;
+#[cfg(feature = "serde")]
+mod config;
+mod routes;
 mod setters;
 mod settings;
 
@@ -10,6 +13,9 @@ use std::sync::Arc;
 use crate::rule::RetryRule;
 
 pub(super) use self::closures::BodyJudge;
+#[cfg(feature = "serde")]
+pub use self::config::RetryConfig;
+pub use self::routes::{InvalidRoute, RoutePattern};
 pub(super) use self::settings::Settings;
 
 /// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
@@ -84,14 +90,6 @@ impl RetryPolicy {
         &self.rule
     }
 
-    /// This policy with another rule.
-    pub(super) fn with_rule(&self, rule: Arc<RetryRule>) -> Self {
-        Self {
-            rule,
-            settings: Arc::clone(&self.settings),
-        }
-    }
-
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -122,6 +120,7 @@ impl fmt::Debug for RetryPolicy {
             .field("idempotency_key", &s.idempotency_key)
             .field("drain_limit", &s.drain_limit)
             .field("complete_body", &s.complete_body)
+            .field("routes", &s.routes)
             .field("observers", &s.observers.len())
             .finish_non_exhaustive()
     }

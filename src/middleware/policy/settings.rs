@@ -7,6 +7,7 @@ use http::{HeaderName, Method};
 use reqwest_middleware::Error;
 
 use super::closures::{BodyJudge, Classify, Condition, ServerDelay, Veto};
+use super::routes::Routes;
 use crate::middleware::clock;
 use crate::middleware::observer::RetryObserver;
 use crate::middleware::origins::{OriginPauses, RetryBudget};
@@ -34,6 +35,7 @@ pub(in crate::middleware) struct Settings {
     pub(in crate::middleware) idempotency_key: Option<HeaderName>,
     pub(in crate::middleware) drain_limit: usize,
     pub(in crate::middleware) complete_body: usize,
+    pub(in crate::middleware) routes: Routes,
     pub(in crate::middleware) observers: Vec<Arc<dyn RetryObserver>>,
     pub(in crate::middleware) log_levels: LogLevels,
     pub(super) jitter_source: Option<Arc<dyn Fn() -> f64 + Send + Sync>>,
@@ -75,6 +77,7 @@ impl Default for Settings {
             idempotency_key: None,
             drain_limit: DRAIN_LIMIT,
             complete_body: 0,
+            routes: Routes::default(),
             observers: Vec::new(),
             log_levels: LogLevels {
                 retry: LogLevel::Info,

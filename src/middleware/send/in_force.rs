@@ -1,9 +1,11 @@
 //! What is in force for one send.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Extensions, Method};
+use reqwest::Url;
 
 use super::time::SendTime;
 use crate::middleware::origins::RetryBudget;
@@ -17,15 +19,26 @@ use crate::rule::RetryRule;
 pub(in crate::middleware) struct InForce<'a> {
     built_with: &'a RetryPolicy,
     policy: Cow<'a, RetryPolicy>,
+    /// The rule of the route that the request takes, unless the request or the task has one.
+    route: Option<Arc<RetryRule>>,
     per_request: PerRequest,
 }
 
 impl<'a> InForce<'a> {
-    pub(in crate::middleware) fn new(built_with: &'a RetryPolicy, extensions: &Extensions) -> Self {
+    pub(in crate::middleware) fn new(
+        built_with: &'a RetryPolicy,
+        extensions: &Extensions,
+        url: &Url,
+    ) -> Self {
         let (policy, per_request) = PerRequest::in_force(built_with, extensions);
+        let route = match per_request.rule() {
+            Some(_) => None,
+            None => policy.settings().routes.rule_for(url).cloned(),
+        };
         Self {
             built_with,
             policy,
+            route,
             per_request,
         }
     }
@@ -42,7 +55,8 @@ impl<'a> InForce<'a> {
     }
 
     pub(super) fn rule(&self) -> &RetryRule {
-        self.policy.rule()
+        let nearer = self.per_request.rule().or(self.route.as_deref());
+        nearer.unwrap_or_else(|| self.policy.rule())
     }
 
     pub(super) fn settings(&self) -> &Settings {

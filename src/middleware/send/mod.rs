@@ -40,7 +40,7 @@ pub(super) async fn send(
     }
     // A report that an earlier send left in a map that is used again.
     extensions.remove::<RetryReport>();
-    let in_force = InForce::new(policy, extensions);
+    let in_force = InForce::new(policy, extensions, request.url());
     if in_force.passes_through() {
         return chain.run(request, extensions).await;
     }

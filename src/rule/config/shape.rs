@@ -5,25 +5,18 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::time::Duration;
 
-use http::{HeaderName, Method};
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
-use serde::ser::{Serialize, SerializeSeq, Serializer};
-
-use crate::rule::millis::whole_ms;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error, Expected, MapAccess, SeqAccess, Unexpected, Visitor,
+};
+use serde::ser::{Serialize, Serializer};
 
 /// A type of the data format. What it can be read from it overrides; the rest is an error.
-pub(super) trait Shape: Sized {
+pub(crate) trait Shape: Sized {
     /// What may stand in its place, to come after "expected".
     const EXPECTED: &'static str;
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error>;
-
-    /// Whether it is left out of the table that holds it.
-    fn is_absent(&self) -> bool {
-        false
-    }
 
     /// Tells a format that does not say what its values are what to look for.
     fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
@@ -61,9 +54,11 @@ pub(super) trait Shape: Sized {
 }
 
 /// What became of a value without parts.
-pub(super) enum Read<T> {
+pub(crate) enum Read<T> {
     Value(T),
     WrongValue,
+    /// As `WrongValue`, with what is expected in this case in particular.
+    Expected(&'static str),
     WrongType,
 }
 
@@ -75,22 +70,26 @@ impl<T> From<Option<T>> for Read<T> {
 
 /// The way from the top to a value.
 #[derive(Clone, Copy)]
-pub(super) enum Path<'a> {
+pub(crate) enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
     Index(&'a Path<'a>, usize),
 }
 
 impl Path<'_> {
-    pub(super) fn duplicate<E: Error>(&self) -> E {
+    pub(crate) fn duplicate<E: Error>(&self) -> E {
         E::custom(format_args!("duplicate field `{self}`"))
     }
 
-    pub(super) fn missing<E: Error>(&self) -> E {
-        E::custom(format_args!("missing field `{self}`"))
+    /// What a table has to say behind `key`.
+    pub(crate) fn require<T, E: Error>(&self, key: &str, said: Option<T>) -> Result<T, E> {
+        said.ok_or_else(|| {
+            let field = Path::Field(self, key);
+            E::custom(format_args!("missing field `{field}`"))
+        })
     }
 
-    pub(super) fn unknown<E: Error>(&self, known: &'static [&'static str]) -> E {
+    pub(crate) fn unknown<E: Error>(&self, known: &'static [&'static str]) -> E {
         E::unknown_field(&self.to_string(), known)
     }
 }
@@ -107,20 +106,20 @@ impl fmt::Display for Path<'_> {
 }
 
 /// A `T` to be read at this place.
-pub(super) struct At<'a, T> {
-    pub(super) path: Path<'a>,
+pub(crate) struct At<'a, T> {
+    pub(crate) path: Path<'a>,
     shape: PhantomData<T>,
 }
 
 impl<'a, T: Shape> At<'a, T> {
-    pub(super) fn new(path: Path<'a>) -> Self {
+    pub(crate) fn new(path: Path<'a>) -> Self {
         At {
             path,
             shape: PhantomData,
         }
     }
 
-    pub(super) fn unexpected_map<E: Error>(&self) -> E {
+    pub(crate) fn unexpected_map<E: Error>(&self) -> E {
         E::invalid_type(Unexpected::Map, self)
     }
 
@@ -128,6 +127,10 @@ impl<'a, T: Shape> At<'a, T> {
         match read {
             Read::Value(value) => Ok(value),
             Read::WrongValue => Err(E::invalid_value(found, &self)),
+            Read::Expected(expected) => {
+                let path = self.path;
+                Err(E::invalid_value(found, &Expectation { path, expected }))
+            }
             Read::WrongType => Err(E::invalid_type(found, &self)),
         }
     }
@@ -145,10 +148,8 @@ impl<'de, T: Shape> Visitor<'de> for At<'_, T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path {
-            Path::Root => f.write_str(T::EXPECTED),
-            path => write!(f, "`{path}` to be {}", T::EXPECTED),
-        }
+        let (path, expected) = (self.path, T::EXPECTED);
+        Expectation { path, expected }.fmt(f)
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<T, E> {
@@ -191,8 +192,23 @@ impl<'de, T: Shape> Visitor<'de> for At<'_, T> {
     }
 }
 
+/// What should stand at a place.
+pub(crate) struct Expectation<'a> {
+    pub(crate) path: Path<'a>,
+    pub(crate) expected: &'static str,
+}
+
+impl Expected for Expectation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.path {
+            Path::Root => f.write_str(self.expected),
+            path => write!(f, "`{path}` to be {}", self.expected),
+        }
+    }
+}
+
 /// A value on its way out.
-pub(super) struct Written<'a, T>(pub(super) &'a T);
+pub(crate) struct Written<'a, T>(pub(crate) &'a T);
 
 impl<T: Shape> Serialize for Written<'_, T> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -200,134 +216,22 @@ impl<T: Shape> Serialize for Written<'_, T> {
     }
 }
 
-impl Shape for bool {
-    const EXPECTED: &'static str = "true or false";
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_bool(at)
-    }
-
-    fn from_bool(value: bool) -> Read<Self> {
-        Read::Value(value)
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bool(*self)
-    }
-}
-
-impl Shape for u32 {
-    const EXPECTED: &'static str = "a whole number from 0 to 4294967295";
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_u32(at)
-    }
-
-    fn from_number(number: Option<u64>) -> Read<Self> {
-        number.and_then(|number| u32::try_from(number).ok()).into()
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u32(*self)
-    }
-}
-
-impl Shape for Duration {
-    const EXPECTED: &'static str = "a whole number of milliseconds, 0 or more";
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_u64(at)
-    }
-
-    fn from_number(number: Option<u64>) -> Read<Self> {
-        number.map(Duration::from_millis).into()
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_u64(whole_ms(*self))
-    }
-}
-
-impl Shape for HeaderName {
-    const EXPECTED: &'static str = r#"the name of a header, such as "x-should-retry""#;
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_str(at)
-    }
-
-    fn from_word(word: &str) -> Read<Self> {
-        HeaderName::from_bytes(word.as_bytes()).ok().into()
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
-impl Shape for Method {
-    const EXPECTED: &'static str = r#"a method such as "GET""#;
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_str(at)
-    }
-
-    fn from_word(word: &str) -> Read<Self> {
-        Method::from_bytes(word.as_bytes()).ok().into()
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(self.as_str())
-    }
-}
-
-/// Left out where there is none, since TOML has no word for nothing.
-impl<T: Shape> Shape for Option<T> {
-    const EXPECTED: &'static str = T::EXPECTED;
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_option(at)
-    }
-
-    fn from_nothing() -> Read<Self> {
-        Read::Value(None)
-    }
-
-    fn from_some<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        T::ask(from, At::new(at.path)).map(Some)
-    }
-
-    fn is_absent(&self) -> bool {
-        self.is_none()
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Some(value) => to.serialize_some(&Written(value)),
-            None => to.serialize_none(),
+/// Reads and writes each type, at the top of a file, as its [`Shape`] says.
+macro_rules! serde_traits {
+    ($($type:ident),+ $(,)?) => {$(
+        impl<'de> serde::de::Deserialize<'de> for $type {
+            fn deserialize<D: serde::de::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                use $crate::rule::config::shape::{At, Path};
+                serde::de::DeserializeSeed::deserialize(At::new(Path::Root), from)
+            }
         }
-    }
+
+        impl serde::ser::Serialize for $type {
+            fn serialize<S: serde::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                $crate::rule::config::shape::Shape::write(self, to)
+            }
+        }
+    )+};
 }
 
-impl<T: Shape> Shape for Vec<T> {
-    const EXPECTED: &'static str = "a list";
-
-    fn ask<'de, D: Deserializer<'de>>(from: D, at: At<'_, Self>) -> Result<Self, D::Error> {
-        from.deserialize_seq(at)
-    }
-
-    fn from_seq<'de, A: SeqAccess<'de>>(mut seq: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let mut read = Vec::new();
-        while let Some(each) = seq.next_element_seed(At::new(Path::Index(&at.path, read.len())))? {
-            read.push(each);
-        }
-        Ok(read)
-    }
-
-    fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut list = to.serialize_seq(Some(self.len()))?;
-        for each in self {
-            list.serialize_element(&Written(each))?;
-        }
-        list.end()
-    }
-}
+pub(crate) use serde_traits;
