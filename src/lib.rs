@@ -111,7 +111,7 @@ pub use middleware::{
     InvalidBudget, InvalidRoute, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent,
     ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent,
     RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RoutePattern,
-    StopEvent, TotalTimeout, classify, client_builder, client_builder_with_redirects,
+    SharedPolicy, StopEvent, TotalTimeout, classify, client_builder, client_builder_with_redirects,
     tracked_redirects, with_overrides, with_rule,
 };
 pub use rule::{

@@ -26,7 +26,7 @@ pub use origins::{BudgetTerms, InvalidBudget, PauseTerms, RetryBudget};
 pub use overrides::{Deadline, Overrides, ReplaySafe, TotalTimeout, with_overrides, with_rule};
 #[cfg(feature = "serde")]
 pub use policy::RetryConfig;
-pub use policy::{InvalidRoute, RetryPolicy, RoutePattern};
+pub use policy::{InvalidRoute, RetryPolicy, RoutePattern, SharedPolicy};
 pub use report::{
     AttemptRecord, AttemptResult, ResendCount, ResponseExt, RetryLabel, RetryLog, RetryReport,
 };
@@ -34,6 +34,8 @@ pub use request::{BodySource, FreshBody};
 pub use response::{Judgement, ResponseHead};
 pub use trace::LogLevel;
 pub use tracking::{client_builder, client_builder_with_redirects, tracked_redirects};
+
+use std::borrow::Cow;
 
 use http::Extensions;
 use reqwest::{Request, Response};
@@ -69,14 +71,27 @@ use reqwest_middleware::{Middleware, Next, Result};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RetryMiddleware {
-    policy: RetryPolicy,
+    policy: PolicySource,
+}
+
+#[derive(Clone, Debug)]
+enum PolicySource {
+    Own(RetryPolicy),
+    Shared(SharedPolicy),
 }
 
 impl RetryMiddleware {
     /// Retries by this rule or policy.
     pub fn new(policy: impl Into<RetryPolicy>) -> Self {
         Self {
-            policy: policy.into(),
+            policy: PolicySource::Own(policy.into()),
+        }
+    }
+
+    /// Retries by whichever policy `policy` holds when a send begins.
+    pub fn shared(policy: SharedPolicy) -> Self {
+        Self {
+            policy: PolicySource::Shared(policy),
         }
     }
 }
@@ -89,6 +104,10 @@ impl Middleware for RetryMiddleware {
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response> {
-        send::send(&self.policy, request, extensions, &next).await
+        let policy = match &self.policy {
+            PolicySource::Own(policy) => Cow::Borrowed(policy),
+            PolicySource::Shared(shared) => Cow::Owned(shared.current()),
+        };
+        send::send(&policy, request, extensions, &next).await
     }
 }

@@ -24,6 +24,7 @@ mod retry_after;
 mod send_loop;
 mod several_at_once;
 mod shared_map;
+mod shared_policy;
 mod told_of_stops;
 mod total_timeouts;
 mod tracing;

@@ -57,6 +57,7 @@ fn decisions() -> Vec<&'static str> {
 /// What the middleware takes and gives.
 fn edge() -> Vec<&'static str> {
     let middleware = are!([Clone, Middleware]: RetryMiddleware);
+    let exchanged = are!([Clone]: SharedPolicy);
     let policy = are!([Clone, From<RetryRule>, From<Arc<RetryRule>>]: RetryPolicy);
     let settings = are!([Clone, Default]: Overrides, RetryBudget, RetryLog);
     let terms = are!([Copy, Eq, Hash, Default]: BudgetTerms, PauseTerms);
@@ -76,6 +77,7 @@ fn edge() -> Vec<&'static str> {
     let pattern = are!([Clone, Eq, Hash, Display, FromStr]: RoutePattern);
     [
         &middleware[..],
+        &exchanged,
         &terms,
         &policy,
         &settings,

@@ -100,6 +100,10 @@ impl OriginPauses {
         }
     }
 
+    pub(crate) fn terms(&self) -> PauseTerms {
+        self.shared.terms
+    }
+
     /// Notes that `origin` asked for `wait`, when it answered an attempt that was begun at `begun`.
     ///
     /// The first to ask sets the pause, and whoever was on the way by then learns nothing new:

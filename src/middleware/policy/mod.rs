@@ -6,6 +6,7 @@ mod config;
 mod routes;
 mod setters;
 mod settings;
+mod shared;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +18,7 @@ pub(super) use self::closures::BodyJudge;
 pub use self::config::RetryConfig;
 pub use self::routes::{InvalidRoute, RoutePattern};
 pub(super) use self::settings::Settings;
+pub use self::shared::SharedPolicy;
 
 /// A [`RetryRule`] and what is not data: conditions in code, a budget, timeouts, observers.
 ///
@@ -88,6 +90,11 @@ impl RetryPolicy {
     /// ```
     pub fn rule(&self) -> &RetryRule {
         &self.rule
+    }
+
+    /// This policy with what `old` remembers of origins, as far as both want the same.
+    fn keep_origins_of(self, old: &RetryPolicy) -> Self {
+        self.with(|s| s.keep_origins_of(&old.settings))
     }
 
     pub(super) fn settings(&self) -> &Settings {

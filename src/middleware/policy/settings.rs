@@ -106,6 +106,22 @@ impl Settings {
         }
     }
 
+    /// Takes over what `old` remembers of origins, as far as both want the same.
+    pub(super) fn keep_origins_of(&mut self, old: &Self) {
+        match (&mut self.budget, &old.budget) {
+            (BudgetChoice::Unset(new), BudgetChoice::Unset(old)) => *new = Arc::clone(old),
+            (BudgetChoice::Set(new), BudgetChoice::Set(old)) if new.has_terms_of(old) => {
+                *new = old.clone();
+            }
+            _ => {}
+        }
+        if let (Some(new), Some(old)) = (&mut self.pause_origins, &old.pause_origins) {
+            if new.terms() == old.terms() {
+                *new = old.clone();
+            }
+        }
+    }
+
     /// True if something here concerns even a single attempt, so that a request is not passed
     /// through although no retry is possible.
     pub(in crate::middleware) fn concerns_one_attempt(&self) -> bool {

@@ -232,6 +232,11 @@ impl RetryBudget {
         }
     }
 
+    /// True if both were made on the same terms, and so can stand for one another.
+    pub(crate) fn has_terms_of(&self, other: &RetryBudget) -> bool {
+        self.shared.terms.is_some() && self.shared.terms == other.shared.terms
+    }
+
     fn on_terms(terms: BudgetTerms) -> RetryBudget {
         RetryBudget {
             shared: Arc::new(Shared {
