@@ -1,5 +1,7 @@
 //! Sending through a client that has no chain.
 
+use std::borrow::Cow;
+
 use http::Extensions;
 use reqwest::{Client, Request, Response};
 use reqwest_middleware::Result;
@@ -78,6 +80,6 @@ impl RetryPolicy {
         request: Request,
         extensions: &mut Extensions,
     ) -> Result<Response> {
-        send::send(self, request, extensions, client).await
+        send::send(Cow::Borrowed(self), request, extensions, client).await
     }
 }

@@ -36,6 +36,8 @@ pub use trace::LogLevel;
 pub use tracking::{client_builder, client_builder_with_redirects, tracked_redirects};
 
 use std::borrow::Cow;
+use std::future::Future;
+use std::pin::Pin;
 
 use http::Extensions;
 use reqwest::{Request, Response};
@@ -96,18 +98,24 @@ impl RetryMiddleware {
     }
 }
 
-#[async_trait::async_trait]
 impl Middleware for RetryMiddleware {
-    async fn handle(
-        &self,
+    // Written out in place of `#[async_trait]`, which keeps the request in the future twice.
+    fn handle<'own, 'map, 'chain, 'send>(
+        &'own self,
         request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> Result<Response> {
+        extensions: &'map mut Extensions,
+        next: Next<'chain>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
+    where
+        'own: 'send,
+        'map: 'send,
+        'chain: 'send,
+        Self: 'send,
+    {
         let policy = match &self.policy {
             PolicySource::Own(policy) => Cow::Borrowed(policy),
             PolicySource::Shared(shared) => Cow::Owned(shared.current()),
         };
-        send::send(&policy, request, extensions, &next).await
+        Box::pin(send::send(policy, request, extensions, next))
     }
 }

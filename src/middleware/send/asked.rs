@@ -13,10 +13,10 @@ pub(super) struct Asked {
     pub(super) method: Method,
     repeatable: Repeatable,
     /// What a retry needs; `None` if none could be allowed.
-    kept: Option<KeptRequest>,
+    kept: Option<Box<KeptRequest>>,
     /// The URL, if it is not in `kept` and somebody may want to know it. The response may come from
     /// another, after a redirect.
-    url: Option<Url>,
+    url: Option<Box<Url>>,
 }
 
 /// Why sending the request twice does no more than sending it once, if that is so.
@@ -25,7 +25,7 @@ enum Repeatable {
     /// By its method, or because the caller says so.
     Yes,
     /// By this idempotency key.
-    ByKey(HeaderName, HeaderValue),
+    ByKey(Box<(HeaderName, HeaderValue)>),
 }
 
 impl Asked {
@@ -39,7 +39,7 @@ impl Asked {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let kept = if in_force.could_retry(&method, repeatable.is_idempotent()) {
-            KeptRequest::of(request, in_force.body_source().cloned())
+            KeptRequest::of(request, in_force.body_source().cloned()).map(Box::new)
         } else {
             None
         };
@@ -49,7 +49,7 @@ impl Asked {
                 || settings.pause_origins.is_some()
                 || trace::is_written(settings.log_levels.stop)
         };
-        let url = (kept.is_none() && is_wanted()).then(|| request.url().clone());
+        let url = (kept.is_none() && is_wanted()).then(|| Box::new(request.url().clone()));
         Self {
             method,
             repeatable,
@@ -63,15 +63,12 @@ impl Asked {
     }
 
     pub(super) fn kept(&self) -> Option<&KeptRequest> {
-        self.kept.as_ref()
+        self.kept.as_deref()
     }
 
     /// The URL, if it was kept.
     pub(super) fn url(&self) -> Option<&Url> {
-        self.kept
-            .as_ref()
-            .map(KeptRequest::url)
-            .or(self.url.as_ref())
+        self.kept().map(KeptRequest::url).or(self.url.as_deref())
     }
 
     /// True if something of the request may have been processed, whatever the attempt fails with.
@@ -95,7 +92,7 @@ impl Asked {
         match &self.repeatable {
             Repeatable::Yes => {}
             Repeatable::No => tracking::note_replaced(),
-            Repeatable::ByKey(name, value) => tracking::note_key(name.clone(), value.clone()),
+            Repeatable::ByKey(key) => tracking::note_key(key.0.clone(), key.1.clone()),
         }
     }
 }
@@ -109,7 +106,7 @@ impl Repeatable {
             (Some(true), _) => Self::Yes,
             (Some(false), _) => Self::No,
             (None, _) if by_method => Self::Yes,
-            (None, Some((name, value))) => Self::ByKey(name, value),
+            (None, Some(key)) => Self::ByKey(Box::new(key)),
             (None, None) => Self::No,
         }
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use reqwest::{Request, Response};
+use reqwest::Response;
 use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::chain::Chain;
+use super::chain::Rest;
 use crate::middleware::classify::classify;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
@@ -24,6 +24,13 @@ pub(super) enum Examined<'a> {
     Failed(Failed<'a>),
     /// The time of the whole send ran out.
     OutOfTime,
+}
+
+/// What came of the rest of the chain.
+enum Taken<'a> {
+    Examined(Result<Response>, Examined<'a>),
+    /// A response whose body the policy may want to read, and whether it answers another request.
+    WithBody(Response, bool),
 }
 
 /// A failed attempt, as far as the response or the error does not say it.
@@ -63,11 +70,10 @@ impl Failed<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// Runs the rest of the chain, and says what came of it.
+    /// Waits for the rest of the chain, and says what came of it.
     pub(super) async fn attempt(
         &mut self,
-        request: Request,
-        chain: &impl Chain,
+        mut running: Running<Rest<'_>>,
     ) -> (Result<Response>, Examined<'a>) {
         let is_first = self.history.retries() == 0 && self.in_force.body_source().is_none();
         let is_first = is_first && self.history.paused().is_zero();
@@ -80,24 +86,37 @@ impl<'a> Call<'a> {
         let head_by = self.in_force.settings().head_timeout;
         let head_by = head_by.and_then(|limit| begun.checked_add(limit));
         let end = head_by.into_iter().chain(self.time.ends).min();
-
-        let address = self.extensions.address();
-        let rest = chain.run(request, self.extensions.map());
-        let mut running = Running::new(address, rest);
         let outcome = match end {
             None => Some((&mut running).await),
             Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
         };
-        let notes = running.into_notes();
-        match outcome {
+        let (response, replaced) = match self.take(outcome, running.into_notes()) {
+            Taken::Examined(outcome, examined) => return (outcome, examined),
+            Taken::WithBody(response, replaced) => (response, replaced),
+        };
+        let examining = Box::pin(self.examine_with_body(response, replaced));
+        examining.await
+    }
+
+    /// Takes what came of the rest of the chain; `None` means that it was not done in time.
+    fn take(&mut self, outcome: Option<Result<Response>>, notes: Notes) -> Taken<'a> {
+        let (outcome, examined) = match outcome {
             None => self.too_slow(),
             Some(Err(error)) => {
                 let class = self.class_of(&error, &notes);
                 let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
                 (Err(error), Examined::Failed(Failed::with(result)))
             }
-            Some(Ok(response)) => self.examine(response, &notes).await,
-        }
+            Some(Ok(response)) => {
+                let replaced = self.is_replaced(&response, &notes);
+                if self.reads_body_of(&response) {
+                    return Taken::WithBody(response, replaced);
+                }
+                let examined = self.examine(&response, replaced, Judgement::ByRule);
+                (Ok(response), examined)
+            }
+        };
+        Taken::Examined(outcome, examined)
     }
 
     /// The time of the send ran out, or that of the attempt up to its response's head.
@@ -131,51 +150,68 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Tells an answer from a response that is refused, by its head and, if the policy asks for
-    /// that, by its body.
-    async fn examine(
-        &mut self,
-        response: Response,
-        notes: &Notes,
-    ) -> (Result<Response>, Examined<'a>) {
+    /// True if the response answers another request, which went in the place of this one.
+    fn is_replaced(&mut self, response: &Response, notes: &Notes) -> bool {
         let is_unfollowed = || {
             let asked = self.asked.url();
-            asked.is_some_and(|asked| is_unfollowed(&response, asked))
+            asked.is_some_and(|asked| is_unfollowed(response, asked))
         };
-        let replaced =
-            MaybeProcessed::marks(&response) || self.asked.replaced(notes, is_unfollowed);
+        let replaced = MaybeProcessed::marks(response) || self.asked.replaced(notes, is_unfollowed);
         if replaced {
             self.history.note_replaced();
         }
+        replaced
+    }
+
+    /// Tells an answer from a response that is refused.
+    fn examine(&self, response: &Response, replaced: bool, judgement: Judgement) -> Examined<'a> {
+        match self.refusal(response, judgement) {
+            Some(refusal) => Examined::Failed(Failed {
+                replaced,
+                refusal,
+                ..Failed::with(AttemptResult::Status(response.status()))
+            }),
+            None => Examined::Answer,
+        }
+    }
+
+    /// True if the policy may want to read the body before the response is examined.
+    fn reads_body_of(&self, response: &Response) -> bool {
         let settings = self.in_force.settings();
-        let judge = settings.judge_body.as_ref();
-        let (response, judgement) = match judge {
-            Some(judge) if response::may_be_judged(&response, judge.limit) => {
-                match Box::pin(self.judge_body(response, judge)).await {
-                    Some((response, Judged::Said(judgement))) => (response, judgement),
-                    Some((response, Judged::NotAsked)) => (response, Judgement::ByRule),
-                    Some((response, Judged::Failed(failure))) => {
+        let judges = |judge: &BodyJudge| response::may_be_judged(response, judge.limit);
+        settings.judge_body.as_ref().is_some_and(judges)
+            || response::is_to_be_completed(response, settings.complete_body)
+    }
+
+    /// Tells an answer from a response that is refused, by its head and by its body.
+    async fn examine_with_body(
+        &mut self,
+        mut response: Response,
+        replaced: bool,
+    ) -> (Result<Response>, Examined<'a>) {
+        let settings = self.in_force.settings();
+        let mut judgement = Judgement::ByRule;
+        if let Some(judge) = &settings.judge_body {
+            if response::may_be_judged(&response, judge.limit) {
+                let Some((read, judged)) = self.judge_body(response, judge).await else {
+                    return self.out_of_time();
+                };
+                response = read;
+                match judged {
+                    Judged::Said(said) => judgement = said,
+                    Judged::NotAsked => {}
+                    Judged::Failed(failure) => {
                         let failed = Failed::with_failure(failure);
                         return (Ok(response), Examined::Failed(failed));
                     }
-                    None => return self.out_of_time(),
                 }
             }
-            _ => (response, Judgement::ByRule),
-        };
-        match self.refusal(&response, judgement) {
-            Some(refusal) => {
-                let failed = Failed {
-                    replaced,
-                    refusal,
-                    ..Failed::with(AttemptResult::Status(response.status()))
-                };
-                (Ok(response), Examined::Failed(failed))
+        }
+        match self.examine(&response, replaced, judgement) {
+            Examined::Answer if response::is_to_be_completed(&response, settings.complete_body) => {
+                self.complete(response).await
             }
-            None if response::is_to_be_completed(&response, settings.complete_body) => {
-                Box::pin(self.complete(response)).await
-            }
-            None => (Ok(response), Examined::Answer),
+            examined => (Ok(response), examined),
         }
     }
 

@@ -2,12 +2,10 @@
 
 use std::future::Future;
 
-use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::Error;
 
 use super::asked::Asked;
-use super::extensions::SendExtensions;
 use super::history::History;
 use super::in_force::InForce;
 use super::time::SendTime;
@@ -22,56 +20,67 @@ pub(super) struct Call<'a> {
     pub(super) asked: Asked,
     pub(super) time: SendTime,
     pub(super) history: History,
-    pub(super) extensions: SendExtensions<'a>,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(
-        in_force: &'a InForce<'a>,
-        request: &mut Request,
-        extensions: &'a mut Extensions,
-    ) -> Self {
+    pub(super) fn new(in_force: &'a InForce<'a>, mut request: Request) -> (Self, Request) {
         let time = in_force.time();
-        let asked = Asked::new(in_force, request);
-        let extensions = SendExtensions::new(extensions, asked.kept().is_some());
-        Self {
+        let asked = Asked::new(in_force, &mut request);
+        let call = Self {
             in_force,
             asked,
             time,
             history: History::new(time.started),
-            extensions,
-        }
+        };
+        (call, request)
     }
 
-    /// Makes ready for the first attempt: there must be time for it, its
-    /// origin must not be paused, and a request without a body
-    /// takes its first from the body source.
+    pub(super) fn may_retry(&self) -> bool {
+        self.asked.kept().is_some()
+    }
+
+    pub(super) fn retries(&self) -> u32 {
+        self.history.retries()
+    }
+
+    /// True if the first attempt cannot begin at once.
+    pub(super) fn is_to_be_prepared(&self) -> bool {
+        self.is_late()
+            || self.in_force.settings().pause_origins.is_some()
+            || self.in_force.body_source().is_some()
+    }
+
+    /// True if the time of the send was over before it began.
+    fn is_late(&self) -> bool {
+        self.time.is_over(self.time.started)
+    }
+
+    /// Makes ready for the first attempt: there must be time for it, its origin must not be paused,
+    /// and a request without a body takes its first from the body source.
     ///
     /// # Errors
     ///
     /// The error of the send, and the reason to stop.
-    pub(super) async fn make_ready(
+    pub(super) async fn prepare(
         &mut self,
-        request: &mut Request,
-    ) -> Result<(), (Error, StopReason)> {
-        if self.time.is_over(self.time.started) {
+        mut request: Request,
+    ) -> Result<Request, (Error, StopReason)> {
+        if self.is_late() {
             return Err((self.total_timeout(), StopReason::TotalTimeout));
         }
-        if self.in_force.settings().pause_origins.is_some() {
-            if let Err(wait) = Box::pin(self.wait_for_origin()).await {
-                let error = Error::middleware(RetryError::OriginPaused { wait });
-                return Err((error, StopReason::Budget(wait)));
-            }
+        if let Err(wait) = self.wait_for_origin().await {
+            let error = Error::middleware(RetryError::OriginPaused { wait });
+            return Err((error, StopReason::Budget(wait)));
         }
         let Some(source) = self.in_force.body_source() else {
-            return Ok(());
+            return Ok(request);
         };
         if request.body().is_some() {
-            return Ok(());
+            return Ok(request);
         }
-        let making = Box::pin(async { source.make().await?.put_into(request) });
+        let making = async { source.make().await?.put_into(&mut request) };
         match self.within_time(making).await {
-            Some(Ok(())) => Ok(()),
+            Some(Ok(())) => Ok(request),
             Some(Err(source)) => {
                 let error = Error::middleware(RetryError::BodySource { source });
                 Err((error, StopReason::NotReplayable))

@@ -6,6 +6,7 @@ use reqwest_middleware::Result;
 
 use super::attempt::Failed;
 use super::call::Call;
+use super::extensions::SendExtensions;
 use super::judgement::Wait;
 use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
@@ -18,7 +19,11 @@ use crate::rule::StopReason;
 impl Call<'_> {
     /// There is an answer. The answer to a first attempt leaves no report, unless the caller holds a
     /// log.
-    pub(super) fn answer(&mut self, mut outcome: Result<Response>) -> Result<Response> {
+    pub(super) fn answer(
+        &mut self,
+        mut outcome: Result<Response>,
+        extensions: &mut SendExtensions<'_>,
+    ) -> Result<Response> {
         self.history.end();
         let is_reported = !self.history.is_empty() || self.in_force.log().is_some();
         if let (true, Ok(response)) = (is_reported, &outcome) {
@@ -36,7 +41,7 @@ impl Call<'_> {
         if let Ok(response) = &outcome {
             self.announce_recovery(response.status());
         }
-        self.leave_report(&mut outcome, None);
+        self.leave_report(&mut outcome, None, extensions);
         outcome
     }
 
@@ -45,6 +50,7 @@ impl Call<'_> {
         &mut self,
         mut outcome: Result<Response>,
         reason: StopReason,
+        extensions: &mut SendExtensions<'_>,
     ) -> Result<Response> {
         self.announce_stop(&outcome, reason);
         self.history.end();
@@ -54,7 +60,7 @@ impl Call<'_> {
             self.asked.note_processed();
         }
         self.mark(&mut outcome);
-        self.leave_report(&mut outcome, Some(reason));
+        self.leave_report(&mut outcome, Some(reason), extensions);
         outcome
     }
 
@@ -74,7 +80,12 @@ impl Call<'_> {
     }
 
     /// Leaves the report in each place in which it is looked for.
-    fn leave_report(&mut self, outcome: &mut Result<Response>, stop: Option<StopReason>) {
+    fn leave_report(
+        &mut self,
+        outcome: &mut Result<Response>,
+        stop: Option<StopReason>,
+        extensions: &mut SendExtensions<'_>,
+    ) {
         let elapsed = self.time.elapsed(clock::now());
         let label = self.in_force.label().cloned();
         let report = RetryReport::new(
@@ -90,7 +101,7 @@ impl Call<'_> {
         if let Ok(response) = outcome {
             response.extensions_mut().insert(report.clone());
         }
-        self.extensions.leave_report(report);
+        extensions.leave_report(report);
     }
 
     pub(super) fn announce_retry(&self, failed: &Failed<'_>, wait: Wait) {

@@ -1,9 +1,12 @@
 //! The request's `Extensions` while a send has them.
 
 use http::Extensions;
+use reqwest::Request;
+
+use super::chain::{Chain, Rest};
 
 use crate::middleware::report::{ResendCount, RetryReport};
-use crate::middleware::tracking;
+use crate::middleware::tracking::{self, Running};
 
 /// The caller's map for the time of one send. Each attempt finds in it what the first one found, and
 /// what the last attempt left is what the caller sees. The [`ResendCount`] is taken out again however
@@ -29,13 +32,14 @@ impl<'a> SendExtensions<'a> {
         }
     }
 
-    /// The address by which the attempt that has the map is known.
-    pub(super) fn address(&self) -> usize {
-        tracking::address(self.map)
-    }
-
-    pub(super) fn map(&mut self) -> &mut Extensions {
-        self.map
+    /// Begins to run the rest of the chain with the map.
+    pub(super) fn run<'run>(
+        &'run mut self,
+        request: Request,
+        chain: &'run impl Chain,
+    ) -> Running<Rest<'run>> {
+        let address = tracking::address(self.map);
+        Running::new(address, chain.run(request, self.map))
     }
 
     /// Makes the map ready for the retry of this number.

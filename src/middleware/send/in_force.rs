@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Extensions, Method};
-use reqwest::Url;
+use reqwest::Request;
 
 use super::time::SendTime;
 use crate::middleware::origins::RetryBudget;
@@ -28,19 +28,20 @@ impl<'a> InForce<'a> {
     pub(in crate::middleware) fn new(
         built_with: &'a RetryPolicy,
         extensions: &Extensions,
-        url: &Url,
-    ) -> Self {
+        request: Request,
+    ) -> (Self, Request) {
         let (policy, per_request) = PerRequest::in_force(built_with, extensions);
         let route = match per_request.rule() {
             Some(_) => None,
-            None => policy.settings().routes.rule_for(url).cloned(),
+            None => policy.settings().routes.rule_for(request.url()).cloned(),
         };
-        Self {
+        let in_force = Self {
             built_with,
             policy,
             route,
             per_request,
-        }
+        };
+        (in_force, request)
     }
 
     /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a

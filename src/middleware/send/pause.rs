@@ -28,10 +28,10 @@ impl Call<'_> {
     pub(super) async fn pause(
         &mut self,
         outcome: Result<Response>,
-        failed: &Failed<'_>,
+        failed: Failed<'_>,
         wait: Wait,
     ) -> std::result::Result<Request, (Result<Response>, StopReason)> {
-        let mut in_hand = self.hold(outcome, failed);
+        let mut in_hand = self.hold(outcome, &failed);
         self.wait(&mut in_hand, wait).await;
         let next = match self.wait_for_origin_again().await {
             Ok(()) => self.next_request(wait).await,
@@ -40,7 +40,6 @@ impl Call<'_> {
         match next {
             Ok(request) => {
                 self.let_go(in_hand);
-                self.extensions.restore(self.history.retries());
                 Ok(request)
             }
             Err(reason) => Err((in_hand.map(Refused::into_response), reason)),
