@@ -514,7 +514,7 @@ mod tests {
         let crowd = Advice::NoJitter {
             fields: vec!["backoff".to_owned()],
         };
-        says(&rule(Jitter::NoJitter, 0), &[crowd.clone()]);
+        says(&rule(Jitter::NoJitter, 0), std::slice::from_ref(&crowd));
         let proportional = Jitter::Proportional { lo: 900, hi: 900 };
         says(&rule(proportional, 0), &[crowd]);
         says(&rule(Jitter::NoJitter, 1), &[]);

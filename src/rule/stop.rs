@@ -22,11 +22,12 @@ pub enum StopReason {
     /// The request cannot be sent again: its body was a stream that is used up, or its
     /// [`BodySource`](crate::BodySource) failed to make another.
     NotReplayable,
-    /// The override header of the response says `false`.
+    /// The override header or the veto header of the response says `false`.
     ServerSaidNo,
-    /// The rule retries this outcome for no method.
+    /// The rule retries this outcome for no method, or the caller's own test refuses.
     NotRetryable,
-    /// The rule retries this outcome, but not for this method.
+    /// The rule retries this outcome, but not for this method; or the request was processed, another
+    /// went in its place, and this method may not be repeated.
     MethodNotAllowed,
     /// The server asks for this wait, and the rule's cap is below it.
     RetryAfterTooLong(Duration),

@@ -225,6 +225,18 @@ mod tests {
     }
 
     #[test]
+    fn a_zero_means_the_backoff_under_transient_and_not_under_never() {
+        let zero = asking(0);
+        planned(
+            RetryRule::transient().retry_after,
+            &zero,
+            500,
+            WaitSource::Backoff,
+        );
+        planned(RetryRule::never().retry_after, &zero, 0, WaitSource::Server);
+    }
+
+    #[test]
     fn under_floor_the_longer_wait_says_where_it_came_from() {
         let floor = RetryAfter {
             role: RetryAfterRole::Floor,

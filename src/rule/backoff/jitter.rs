@@ -38,7 +38,7 @@ pub enum Jitter {
 impl Jitter {
     /// `delay`, varied by a sample of `[0, 1)`.
     #[inline]
-    pub(super) fn of(self, delay: u64, random: f64) -> u64 {
+    pub(super) fn apply(self, delay: u64, random: f64) -> u64 {
         match self {
             Jitter::NoJitter => delay,
             Jitter::Full => (delay as f64 * sample(random)) as u64,
@@ -46,7 +46,7 @@ impl Jitter {
         }
     }
 
-    /// The shortest and the longest that [`of`](Self::of) makes of `delay`; just below the longest
+    /// The shortest and the longest that [`apply`](Self::apply) makes of `delay`; just below the longest
     /// if chance decides.
     pub(super) fn bounds(self, delay: u64) -> (u64, u64) {
         let (one, other) = match self {

@@ -85,7 +85,7 @@ impl Backoff {
     pub fn delay(&self, attempt: u32, random: f64) -> Duration {
         let max = whole_ms(self.max);
         let delay = grown(whole_ms(self.base), self.growth, attempt).min(max);
-        Duration::from_millis(self.jitter.of(delay, random).min(max))
+        Duration::from_millis(self.jitter.apply(delay, random).min(max))
     }
 
     /// The shortest and the longest wait before the retry that follows `attempt` earlier ones, in

@@ -63,7 +63,7 @@ impl Float {
     ///
     /// It lacks at most `2^12 * attempt` parts in 2^128: 2^11 for the division of `growth`, and 24
     /// for two products a step, since a square lacks twice what its root does. So much is added
-    /// before the whole part is taken, or 50 * 1.5 would be 74. It is too little to lift a product
+    /// before the whole part is taken, or 10 * 1.1 would be 10. It is too little to lift a product
     /// below 2^53 that is no integer over the next one, but by a coincidence of one in 2^40.
     fn whole_part(self, attempt: u32) -> u64 {
         // One bit less makes room for what is added.
@@ -96,6 +96,8 @@ mod tests {
 
     #[test]
     fn an_integral_product_is_not_one_short() {
+        assert_eq!(scaled(10, 1100, 1), 11);
+        assert_eq!(scaled(1000, 1100, 3), 1331);
         assert_eq!(scaled(50, 1500, 1), 75);
         assert_eq!(scaled(1000, 1500, 3), 3375);
         assert_eq!(scaled(100, 10_000, 3), 100_000);
