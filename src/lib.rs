@@ -65,8 +65,10 @@
 //!   [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
 //!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
 //! - **The middleware**: [`RetryMiddleware`]; [`RetryPolicy`] for what is not data, whose closures
-//!   see a [`ResponseHead`] and give a [`Judgement`]; [`RetryBudget`]; [`client_builder`],
-//!   [`client_builder_with_redirects`] and [`tracked_redirects`].
+//!   see a [`ResponseHead`] and give a [`Judgement`], and whose routes, each with a
+//!   [`RoutePattern`], have rules of their own; [`RetryConfig`] for what of it stands in a file;
+//!   [`RetryBudget`]; [`client_builder`], [`client_builder_with_redirects`] and
+//!   [`tracked_redirects`].
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
 //!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`], [`Overrides`]. **What a task changes**:
@@ -89,7 +91,7 @@
 //! | `tracing` | on | retries and stops as events |
 //! | `http2` | on | HTTP/2 refusals told apart from other closings |
 //! | `rustls` | on | a bad certificate told apart from a TLS failure that may pass |
-//! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts |
+//! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts, and [`RetryConfig`]: [settings in a file](guide::settings_in_a_file) |
 //! | `task-local-extensions` | off | overrides found in that crate's map, [with its traps](guide::one_request_one_task#the-map-of-task-local-extensions) |
 //!
 //! A feature that is off makes an answer less precise, never so that something is processed twice.

@@ -1,6 +1,7 @@
 //! One decision, and the reading of a date, without a send.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use backon::BackoffBuilder;
@@ -17,6 +18,8 @@ use crate::table::{Table, median};
 const DECISION: &str = "one decision";
 const DATE: &str = "a date in Retry-After";
 const GROWTH: &str = "one decision, with more to look at";
+
+const ROUTES: &str = "which rule a URL has";
 
 const TODAY: &str = "Sat, 29 Nov 2025 20:00:05 GMT";
 
@@ -106,7 +109,36 @@ pub fn measure(criterion: &mut Criterion) {
         });
     }
     group.finish();
+
+    let mut group = criterion.benchmark_group(ROUTES);
+    for (name, routes, host, path) in ROUTE_TABLES {
+        let mut policy = reqwest_retry_rules::RetryPolicy::from(RetryRule::transient());
+        let rule = Arc::new(RetryRule::never());
+        for at in 0..routes {
+            let pattern = format!("{host}service-{at}.example.com{path}").parse();
+            let pattern = pattern.unwrap_or_else(|error| panic!("{error}"));
+            policy = policy.route(pattern, Arc::clone(&rule));
+        }
+        // The last of the routes has it.
+        let last = routes.max(1) - 1;
+        let below = host.replace('*', "eu");
+        let url = format!("https://{below}service-{last}.example.com/search/x").parse();
+        let url: reqwest::Url = url.unwrap_or_else(|error| panic!("{error}"));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| black_box(black_box(&policy).rule_for(black_box(&url))));
+        });
+    }
+    group.finish();
 }
+
+/// How many routes there are, and what stands before and after the host of each.
+const ROUTE_TABLES: [(&str, usize, &str, &str); 5] = [
+    ("no route", 0, "", ""),
+    ("1 route", 1, "", ""),
+    ("the last of 100 hosts", 100, "", ""),
+    ("the last of 100 hosts with a path", 100, "", "/search"),
+    ("the last of 100 with a star", 100, "*.", ""),
+];
 
 pub fn report(table: &mut Table) {
     let time = median;
@@ -128,5 +160,9 @@ pub fn report(table: &mut Table) {
     let none = time(GROWTH, "none");
     for who in ["none", "32 statuses", "8 wait headers"] {
         table.time(GROWTH, who, time(GROWTH, who), none, "");
+    }
+    let none = time(ROUTES, "no route");
+    for (who, ..) in ROUTE_TABLES {
+        table.time(ROUTES, who, time(ROUTES, who), none, "");
     }
 }

@@ -4,6 +4,8 @@
 //! sends nothing, run.
 //!
 //! - [Choosing a rule](choosing_a_rule): what to decide, in which order.
+//! - [Settings in a file](settings_in_a_file): a rule or a whole policy without code, rules for
+//!   single routes.
 //! - [One request, one task](one_request_one_task): settings of its own for a call, and which wins.
 //! - [The client](the_client): the chain of middlewares, redirects, TLS, and a client that is handed
 //!   in.
@@ -21,6 +23,11 @@ use crate::*;
 
 #[doc = include_str!("choosing_a_rule.md")]
 pub mod choosing_a_rule {}
+
+// Its snippets and links need the feature.
+#[cfg(feature = "serde")]
+#[doc = include_str!("settings_in_a_file.md")]
+pub mod settings_in_a_file {}
 
 #[doc = include_str!("one_request_one_task.md")]
 pub mod one_request_one_task {}

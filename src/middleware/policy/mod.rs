@@ -36,6 +36,7 @@ pub use self::shared::SharedPolicy;
 /// | [`attempt_header`](Self::attempt_header), [`idempotency_key`](Self::idempotency_key) | none |
 /// | [`drain_limit`](Self::drain_limit) | 64 KiB |
 /// | [`complete_body`](Self::complete_body) | 0 bytes: off |
+/// | [`route`](Self::route) | none: one rule for every request |
 /// | [`observer`](Self::observer) | none |
 /// | [`log_levels`](Self::log_levels) | `INFO` for retries, `WARN` for stops |
 /// | [`jitter_source`](Self::jitter_source), [`wall_clock`](Self::wall_clock) | the thread's random generator, the system's clock |
