@@ -116,10 +116,13 @@ impl fmt::Display for RuleFault {
 /// # A rule in a file
 ///
 /// With the feature `serde` a rule can be written in TOML, JSON or any other format that says
-/// what its values are. A field that is left out is as in `never`, one that is unknown is an
-/// error, and so is a rule that [`validate`](RetryRule::validate) finds fault with. Durations are
-/// whole milliseconds in fields that end in `_ms`; one that is longer than `u64::MAX` of them is
-/// written as `u64::MAX`.
+/// what its values are. What is left out, or is `null`, is as in `never`, or as in `transient`
+/// after `preset = "transient"`; that goes for each key of `retry_after`, `backoff` and `limits`
+/// too. A list is replaced whole. A key that is unknown is an error, and so is a rule that
+/// [`validate`](RetryRule::validate) finds fault with. Durations are whole milliseconds in keys
+/// that end in `_ms`; one that is longer than `u64::MAX` of them is written as `u64::MAX`. A text
+/// holds all of these numbers, a `toml::Table` only those up to `i64::MAX`. The guide
+/// *Settings in a file* and `RetryConfig` have more.
 ///
 /// ```
 /// # #[cfg(feature = "serde")] {
@@ -163,6 +166,9 @@ impl fmt::Display for RuleFault {
 /// assert_eq!(rule.statuses[0].methods, Methods::Any);
 /// assert_eq!(rule.retry_after.cap, RetryAfterCap::StopAbove(Duration::from_secs(60)));
 /// assert_eq!(rule.backoff.jitter, Jitter::Proportional { lo: 800, hi: 1200 });
+///
+/// let rule: RetryRule = toml::from_str("preset = 'transient'\nmax_retries = 5").unwrap();
+/// assert_eq!(rule, RetryRule { max_retries: 5, ..RetryRule::transient() });
 ///
 /// let error = toml::from_str::<RetryRule>("max_retries = -1").unwrap_err();
 /// assert_eq!(

@@ -10,7 +10,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use reqwest_retry_rules::{
-    BudgetTerms, Jitter, Methods, RetryBudget, RetryConfig, RetryPolicy, RetryRule,
+    BudgetTerms, Jitter, Methods, PauseTerms, RetryBudget, RetryConfig, RetryPolicy, RetryRule,
 };
 use serde_json::{Map, Value, from_value, json};
 
@@ -183,19 +183,31 @@ fn a_budget_that_is_none() {
 }
 
 #[test]
-fn the_keys_of_a_pause_are_read() {
-    for text in [
-        "pause_origins = {}",
-        "pause_origins = { max_ms = 5000 }",
-        "pause_origins = { max_ms = 0, spread = 0 }",
+fn a_pause_in_part_differs_from_the_default() {
+    let default = PauseTerms::default();
+    for (text, terms) in [
+        ("pause_origins = {}", default),
+        (
+            "pause_origins = { max_ms = 5000 }",
+            PauseTerms {
+                max: ms(5000),
+                ..default
+            },
+        ),
+        (
+            "pause_origins = { max_ms = 0, spread = 0 }",
+            PauseTerms {
+                max: ms(0),
+                spread: 0,
+            },
+        ),
     ] {
-        assert_ne!(config(text), RetryConfig::default());
-        goes_there_and_back(&config(text));
+        sets(text, never().pause_origins(terms));
     }
-    assert_eq!(
-        config("pause_origins = {}"),
-        config("pause_origins = { spread = 500, max_ms = 60000 }"),
-    );
+}
+
+#[test]
+fn a_pause_that_is_none() {
     bad(
         "pause_origins = true",
         "invalid type: boolean `true`, \

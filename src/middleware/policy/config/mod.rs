@@ -33,13 +33,14 @@ use crate::rule::RetryRule;
 /// | `complete_body` | [`RetryPolicy::complete_body`], in bytes |
 /// | `attempt_header` | [`RetryPolicy::attempt_header`] |
 /// | `idempotency_key` | [`RetryPolicy::idempotency_key`], the name of its header |
-/// | `pause_origins` | a table of `max_ms` and `spread` |
+/// | `pause_origins` | [`RetryPolicy::pause_origins`]: a table of `max_ms` and `spread` |
 /// | `routes` | a list of tables, see below |
 ///
-/// What a file leaves out, or what is `null` in it, is as in `RetryPolicy::from(rule)`; in a table
-/// of `budget` as in [`BudgetTerms::default`](crate::BudgetTerms). A key that is unknown is an
-/// error, at any depth. Every error names the way from the top to the field, such as
-/// `routes[1].backoff.jitter`, with what was found and what was expected.
+/// What a file leaves out, or what is `null` in it, is as in `RetryPolicy::from(rule)`. What a table
+/// of `budget` or `pause_origins` leaves out is as in the defaults of [`BudgetTerms`] and
+/// [`PauseTerms`]. A key that is unknown is an error, at any depth. Every error names the way from
+/// the top to the field, such as `routes[1].backoff.jitter`, with what was found and what was
+/// expected.
 ///
 /// # Routes
 ///
@@ -165,6 +166,7 @@ impl From<RetryConfig> for RetryPolicy {
         let policy = set(policy, head_timeout, Self::head_timeout);
         let policy = set(policy, drain_limit, Self::drain_limit);
         let policy = set(policy, complete_body, Self::complete_body);
+        let policy = set(policy, pause_origins, Self::pause_origins);
         let policy = set(policy, attempt_header, Self::attempt_header);
         let policy = set(policy, idempotency_key, Self::idempotency_key);
         let policy = set(policy, pause_origins, Self::pause_origins);
