@@ -169,7 +169,6 @@ impl From<RetryConfig> for RetryPolicy {
         let policy = set(policy, pause_origins, Self::pause_origins);
         let policy = set(policy, attempt_header, Self::attempt_header);
         let policy = set(policy, idempotency_key, Self::idempotency_key);
-        let policy = set(policy, pause_origins, Self::pause_origins);
         match budget {
             Some(Some(budget)) => policy.budget(budget),
             Some(None) => policy.no_budget(),
