@@ -21,6 +21,7 @@ mod refusing_at_once;
 mod reports;
 mod reports_left_behind;
 mod retry_after;
+mod routes;
 mod send_loop;
 mod several_at_once;
 mod shared_map;
