@@ -28,3 +28,4 @@ mod shared_policy;
 mod told_of_stops;
 mod total_timeouts;
 mod tracing;
+mod work;
