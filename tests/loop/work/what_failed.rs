@@ -326,3 +326,70 @@ async fn a_veto_header_of_a_work_that_is_answered_below_four_hundred_is_not_kept
     assert_stopped(&went, 1, StopReason::NotRetryable);
     assert_eq!(went.1.retry_after(), None);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_the_client_found_in_an_earlier_response_says_nothing_of_the_last() {
+    let rule = RetryRule {
+        max_retries: 1,
+        ..at_once()
+    };
+    for (second, calls) in [(404, 1), (409, 3)] {
+        let first = std::sync::atomic::AtomicBool::new(true);
+        let transport = Transport::choose(move |_| {
+            let is_first = first.swap(false, std::sync::atomic::Ordering::Relaxed);
+            status(if is_first { 409 } else { second })
+        });
+        let policy = RetryPolicy::from(rule.clone());
+        let policy = policy.retry_if(Methods::Idempotent, |head| head.status() == 409);
+        let client = client(&transport, policy);
+        let went = run(at_once(), async |_| get(&client, "").await).await;
+        // The send makes the first retry.
+        assert_eq!(went.1.attempts(), calls, "{second}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_rule_is_that_of_the_route_of_the_send_that_failed() {
+    let patient = RetryRule {
+        max_retries: 5,
+        ..at_once()
+    };
+    let transport = Transport::choose(|_| status(503));
+    let client = without_retries(&transport);
+    let policy = RetryPolicy::from(RetryRule::never());
+    let policy = policy.route("origin.test/patient".parse().unwrap(), patient);
+    let went = run(policy.clone(), async |_| get(&client, "patient").await).await;
+    assert_stopped(&went, 6, StopReason::Exhausted);
+    let went = run(policy, async |_| get(&client, "other").await).await;
+    assert_stopped(&went, 1, StopReason::Exhausted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_is_repeatable_by_the_rule_of_its_own_route() {
+    let posts = RetryRule {
+        sent_failures: Methods::Listed(vec![Method::GET, Method::POST]),
+        ..at_once()
+    };
+    let any = RetryRule {
+        sent_failures: Methods::Any,
+        statuses: vec![StatusRule::new([503], Methods::Any)],
+        ..at_once()
+    };
+    for (created, calls) in [("orders", 1), ("search", 4)] {
+        let transport = Transport::choose(|request| match request.url().path() {
+            "/fails" => status(503),
+            _ => ok(),
+        });
+        let client = without_retries(&transport);
+        let policy = RetryPolicy::from(at_once())
+            .route("origin.test/search".parse().unwrap(), posts.clone())
+            .route("origin.test/fails".parse().unwrap(), any.clone());
+        // That everything may be repeated where the GET goes says nothing of the POST.
+        let went = run(policy, async |_| {
+            post(&client, created).await?;
+            get(&client, "fails").await
+        })
+        .await;
+        assert_eq!(went.1.attempts(), calls, "{created}");
+    }
+}
