@@ -109,7 +109,7 @@ mod rule;
 #[cfg(feature = "serde")]
 pub use middleware::RetryConfig;
 pub use middleware::{
-    AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, FreshBody,
+    AttemptRecord, AttemptResult, BodySource, BudgetTerms, Deadline, ErrorExt, Failure, FreshBody,
     InvalidBudget, InvalidRoute, Judgement, LogLevel, Overrides, PauseTerms, RecoveredEvent,
     ReplaySafe, ResendCount, ResponseExt, ResponseHead, RetryBudget, RetryError, RetryEvent,
     RetryLabel, RetryLog, RetryMiddleware, RetryObserver, RetryPolicy, RetryReport, RoutePattern,

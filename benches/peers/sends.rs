@@ -9,6 +9,7 @@ use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
 use http::{HeaderValue, Method};
 use reqwest::{Body, Request};
 use reqwest_middleware::ClientWithMiddleware;
+use reqwest_retry_rules::RetryPolicy;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::clients::{self, Answers};
@@ -17,6 +18,7 @@ use crate::table::{Table, median};
 const GET: &str = "GET that succeeds";
 const POST: &str = "POST that succeeds";
 const RETRIED: &str = "three retries without a wait";
+const WORK: &str = "a work of one GET, in `run`";
 const ORIGINS: &str = "GETs that succeed, to many origins in turn";
 
 pub fn get() -> Request {
@@ -48,6 +50,9 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
+/// So many requests are made ready at once.
+const BATCH: u64 = 64;
+
 /// Times `execute` alone: the requests are there before.
 fn bench(
     group: &mut BenchmarkGroup<'_, WallTime>,
@@ -55,7 +60,6 @@ fn bench(
     client: impl Fn() -> ClientWithMiddleware,
     request: impl Fn(u64) -> Request,
 ) {
-    const BATCH: u64 = 64;
     let runtime = runtime();
     group.bench_function(name, |bencher| {
         bencher.iter_custom(|sends| {
@@ -70,6 +74,36 @@ fn bench(
                     let begun = Instant::now();
                     for request in requests {
                         drop(client.execute(request).await);
+                    }
+                    begun.elapsed()
+                });
+            }
+            spent
+        });
+    });
+}
+
+/// Times works of one GET each.
+fn bench_works(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    made: impl Fn() -> (RetryPolicy, ClientWithMiddleware),
+) {
+    let runtime = runtime();
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|works| {
+            let (policy, client) = made();
+            let mut spent = Duration::ZERO;
+            let mut left = works;
+            while left > 0 {
+                let batch = left.min(BATCH);
+                left -= batch;
+                let mut requests: Vec<_> = (0..batch).map(|_| get()).collect();
+                spent += runtime.block_on(async {
+                    let begun = Instant::now();
+                    for _ in 0..batch {
+                        let work = |_| client.execute(requests.pop().expect("one for each"));
+                        drop(policy.run(work).await);
                     }
                     begun.elapsed()
                 });
@@ -100,6 +134,21 @@ pub fn measure(criterion: &mut Criterion) {
         let client = || clients::without_network(layer.clone(), Answers::new([503]));
         bench(&mut group, who, client, |_| get());
     }
+    group.finish();
+
+    let mut group = criterion.benchmark_group(WORK);
+    let layer = || clients::ours(clients::rule());
+    let client = || clients::without_network(layer(), Answers::new([200]));
+    bench(&mut group, "the GET alone", client, |_| get());
+    let policy = RetryPolicy::from(clients::rule());
+    let in_run = || {
+        let layer = clients::ours(policy.clone());
+        (
+            policy.clone(),
+            clients::without_network(layer, Answers::new([200])),
+        )
+    };
+    bench_works(&mut group, "in `run`", in_run);
     group.finish();
 
     let mut group = criterion.benchmark_group(ORIGINS);
@@ -139,6 +188,16 @@ pub fn report(table: &mut Table) {
     let peer = time(RETRIED, "reqwest-retry");
     table.time(RETRIED, "reqwest-retry", peer, peer, "");
     table.time(RETRIED, "ours", time(RETRIED, "ours"), peer, "below 10 µs");
+
+    let alone = time(WORK, "the GET alone");
+    table.time(WORK, "the GET alone", alone, alone, "");
+    table.time(
+        WORK,
+        "in `run`",
+        time(WORK, "in `run`"),
+        alone,
+        "1.30 of the GET alone",
+    );
 
     let one = time(ORIGINS, "1");
     for (who, _) in MANY {

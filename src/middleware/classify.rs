@@ -151,7 +151,11 @@ pub fn classify(error: &reqwest_middleware::Error) -> Option<TransportError> {
     if find::<RetryError>(error).is_some() {
         return None;
     }
-    let error = find::<reqwest::Error>(error).filter(|error| error.is_request())?;
+    classify_request(find(error).filter(|error: &&reqwest::Error| error.is_request())?)
+}
+
+/// Names the failure of a request that got no head of a response.
+pub(crate) fn classify_request(error: &reqwest::Error) -> Option<TransportError> {
     let finding = chain(error).filter_map(Finding::of).min();
     Some(match finding {
         Some(Finding::Caller) => return None,

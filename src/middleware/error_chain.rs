@@ -41,7 +41,8 @@ pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &U
         .is_some_and(|url| !same_resource(url, asked))
 }
 
-fn same_resource(one: &Url, other: &Url) -> bool {
+/// Whether two URLs differ in query, fragment and user at most.
+pub(crate) fn same_resource(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
         && one.host() == other.host()
         && one.port_or_known_default() == other.port_or_known_default()

@@ -18,6 +18,7 @@ mod response;
 mod send;
 mod trace;
 mod tracking;
+mod work;
 
 pub use classify::classify;
 pub use error::{ErrorExt, RetryError};
@@ -34,6 +35,7 @@ pub use request::{BodySource, FreshBody};
 pub use response::{Judgement, ResponseHead};
 pub use trace::LogLevel;
 pub use tracking::{client_builder, client_builder_with_redirects, tracked_redirects};
+pub use work::Failure;
 
 use std::borrow::Cow;
 use std::future::Future;

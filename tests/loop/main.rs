@@ -29,3 +29,4 @@ mod shared_policy;
 mod told_of_stops;
 mod total_timeouts;
 mod tracing;
+mod work;

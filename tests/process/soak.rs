@@ -11,6 +11,7 @@ use reqwest_retry_rules::tracked_redirects;
 
 use crate::TURN;
 use crate::soaking::fault::KINDS;
+use crate::soaking::works::{SoakOfWorks, TallyOfWorks};
 use crate::soaking::{Soak, Tally};
 
 /// Runs it and shows the seed and what was found, where the test fails.
@@ -80,4 +81,43 @@ fn a_client_that_resends_by_itself_is_found_out() {
     finds("was sent twice", || {
         reqwest::Client::builder().redirect(tracked_redirects(Policy::default()))
     });
+}
+
+/// Runs a soak of works, and shows the seed and what was found, where the test fails.
+fn run_works(lies: bool) -> TallyOfWorks {
+    let _turn = TURN.blocking_lock();
+    let asked = asked();
+    let soak = SoakOfWorks {
+        seed: asked.seed,
+        works: asked.sends / 3,
+        at_once: asked.at_once / 3,
+        lies,
+    };
+    println!("SOAK_SEED={} SOAK_SENDS={}", soak.seed, asked.sends);
+    let tally = soak.run();
+    println!("{tally}");
+    tally
+}
+
+#[test]
+fn whatever_goes_wrong_in_a_work_nothing_is_processed_twice_and_what_can_succeed_does() {
+    let tally = run_works(false);
+    let wrong = &tally.wrong;
+    assert!(
+        wrong.is_empty(),
+        "{} are wrong:\n\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(5)].join("\n\n")
+    );
+    assert!(tally.must > 0, "no work had to succeed");
+}
+
+#[test]
+fn a_work_that_vouches_for_what_it_must_not_is_found_out() {
+    let tally = run_works(true);
+    let found = |wrong: &String| wrong.contains("it was processed");
+    assert!(
+        tally.wrong.iter().any(found),
+        "no work of which that is said"
+    );
 }

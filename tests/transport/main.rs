@@ -15,3 +15,4 @@ mod other_requests;
 mod redirects;
 mod refused_streams;
 mod replay;
+mod work;

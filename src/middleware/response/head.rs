@@ -75,6 +75,24 @@ impl<'a> ResponseHead<'a> {
         }
     }
 
+    /// The head of a response that is gone.
+    pub(in crate::middleware) fn of_kept(
+        status: StatusCode,
+        version: Version,
+        headers: &'a HeaderMap,
+        url: &'a Url,
+    ) -> Self {
+        Self {
+            status,
+            version,
+            headers,
+            url,
+            method: &Method::GET,
+            request_url: url,
+            retries: 0,
+        }
+    }
+
     /// The same head as the answer to a request of this method.
     #[must_use]
     pub fn with_method(self, method: &'a Method) -> Self {

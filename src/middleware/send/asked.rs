@@ -30,7 +30,7 @@ enum Repeatable {
 
 impl Asked {
     /// Gives the request what the policy wants of it, and keeps what is needed of it.
-    pub(super) fn new(in_force: &InForce<'_>, request: &mut Request) -> Self {
+    pub(super) fn new(in_force: &InForce<'_>, request: &mut Request, in_work: bool) -> Self {
         let settings = in_force.settings();
         let method = request.method().clone();
         let repeatable = Repeatable::of(in_force, request);
@@ -44,7 +44,8 @@ impl Asked {
             None
         };
         let is_wanted = || {
-            !settings.observers.is_empty()
+            in_work
+                || !settings.observers.is_empty()
                 || settings.looks_at_heads()
                 || settings.pause_origins.is_some()
                 || trace::is_written(settings.log_levels.stop)
@@ -60,6 +61,11 @@ impl Asked {
 
     pub(super) fn idempotent(&self) -> bool {
         self.repeatable.is_idempotent()
+    }
+
+    /// True without the help of a key, which would be another one for another send.
+    pub(super) fn idempotent_by_itself(&self) -> bool {
+        matches!(self.repeatable, Repeatable::Yes)
     }
 
     pub(super) fn kept(&self) -> Option<&KeptRequest> {

@@ -16,6 +16,7 @@ use crate::middleware::policy::BodyJudge;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::{self, Judged, Judgement};
 use crate::middleware::tracking::{MaybeProcessed, Notes, Running, is_unfollowed};
+use crate::middleware::work::SentRefusal;
 use crate::rule::{Methods, TransportError};
 
 /// What came of an attempt.
@@ -54,6 +55,17 @@ pub(super) struct Refusal<'a> {
     pub(super) vetoed: bool,
 }
 
+impl Refusal<'_> {
+    /// What the work around the send must know of it.
+    pub(super) fn for_work(&self) -> SentRefusal {
+        SentRefusal {
+            condition: self.condition.cloned(),
+            server_delay: self.server_delay,
+            vetoed: self.vetoed,
+        }
+    }
+}
+
 impl Failed<'_> {
     fn with(result: AttemptResult) -> Self {
         Self {
@@ -75,7 +87,7 @@ impl<'a> Call<'a> {
         &mut self,
         mut running: Running<Rest<'_>>,
     ) -> (Result<Response>, Examined<'a>) {
-        let is_first = self.history.retries() == 0 && self.in_force.body_source().is_none();
+        let is_first = self.history.is_empty() && self.in_force.body_source().is_none();
         let is_first = is_first && self.history.paused().is_zero();
         let begun = if is_first {
             self.time.started

@@ -1,6 +1,7 @@
 //! What is known of a send.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use reqwest::{Request, Response};
 use reqwest_middleware::Error;
@@ -12,6 +13,7 @@ use super::time::SendTime;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
 use crate::middleware::response::ResponseHead;
+use crate::middleware::work::{SendInWork, WorkCall};
 use crate::rule::StopReason;
 
 /// One send on its way. Each step of the loop is a method in a file of its own.
@@ -20,17 +22,31 @@ pub(super) struct Call<'a> {
     pub(super) asked: Asked,
     pub(super) time: SendTime,
     pub(super) history: History,
+    /// What the work around this send is told, in a box: most sends have none.
+    pub(super) work: Option<Box<SendInWork>>,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(in_force: &'a InForce<'a>, mut request: Request) -> (Self, Request) {
-        let time = in_force.time();
-        let asked = Asked::new(in_force, &mut request);
+    pub(super) fn new(
+        in_force: &'a InForce<'a>,
+        mut request: Request,
+        work: Option<Arc<WorkCall>>,
+    ) -> (Self, Request) {
+        let mut time = in_force.time();
+        let url = work.is_some().then(|| request.url().clone());
+        let asked = Asked::new(in_force, &mut request, work.is_some());
+        let work = work.zip(url).map(|(work, url)| {
+            time = time.within(work.ends());
+            let idempotent = asked.idempotent_by_itself();
+            Box::new(SendInWork::new(work, &asked.method, idempotent, url))
+        });
+        let begun_with = work.as_ref().map_or(0, |work| work.begun_with());
         let call = Self {
             in_force,
             asked,
             time,
-            history: History::new(time.started),
+            history: History::new(time.started, begun_with),
+            work,
         };
         (call, request)
     }
@@ -39,8 +55,8 @@ impl<'a> Call<'a> {
         self.asked.kept().is_some()
     }
 
-    pub(super) fn retries(&self) -> u32 {
-        self.history.retries()
+    pub(super) fn resends(&self) -> u32 {
+        self.history.resends()
     }
 
     /// True if the first attempt cannot begin at once.

@@ -14,7 +14,8 @@ use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
 use crate::middleware::trace;
 use crate::middleware::tracking::MaybeProcessed;
-use crate::rule::StopReason;
+use crate::middleware::work::{EndedWith, SentRefusal};
+use crate::rule::{StopReason, TransportError};
 
 impl Call<'_> {
     /// There is an answer. The answer to a first attempt leaves no report, unless the caller holds a
@@ -35,6 +36,11 @@ impl Call<'_> {
             budget.deposit(kept.url());
         }
         self.mark(&mut outcome);
+        if let Some(work) = &mut self.work {
+            // What was found in an earlier response says nothing of this one.
+            work.note_refusal(SentRefusal::default());
+        }
+        self.tell_work(&outcome);
         if !is_reported {
             return outcome;
         }
@@ -60,8 +66,34 @@ impl Call<'_> {
             self.asked.note_processed();
         }
         self.mark(&mut outcome);
+        self.tell_work(&outcome);
         self.leave_report(&mut outcome, Some(reason), extensions);
         outcome
+    }
+
+    /// Tells the work around this send how it ended.
+    fn tell_work(&mut self, outcome: &Result<Response>) {
+        let Some(work) = &mut self.work else {
+            return;
+        };
+        let lost_answers = self.history.has_lost_answers();
+        match outcome {
+            Ok(response) => {
+                let with = EndedWith::answer(response, work.asked());
+                work.end(with, lost_answers);
+            }
+            Err(_) => {
+                let class = match self.history.last_result() {
+                    Some(AttemptResult::Failure(failure)) => Some(failure),
+                    Some(_) => None,
+                    // No attempt was made.
+                    None => Some(TransportError::NotProcessed),
+                };
+                let processed = self.history.may_be_processed();
+                let with = EndedWith::Failure { class, processed };
+                work.end(with, lost_answers);
+            }
+        }
     }
 
     /// Marks a response that is not all that became of the request, for a send further out that is
@@ -120,7 +152,7 @@ impl Call<'_> {
 
     /// Announces an answer that took a retry.
     fn announce_recovery(&self, status: StatusCode) {
-        if self.history.retries() == 0 {
+        if self.history.retries() == 0 || self.work.is_some() {
             return;
         }
         let event = RecoveredEvent {
@@ -135,6 +167,10 @@ impl Call<'_> {
     }
 
     fn announce_stop(&self, outcome: &Result<Response>, reason: StopReason) {
+        if self.work.is_some() {
+            // The end is told once, of the work.
+            return;
+        }
         let mut call = self.facts();
         if let (None, Err(error)) = (call.host, outcome) {
             // `tracing` may write to `log`, and nobody can ask whether that is on.

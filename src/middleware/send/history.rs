@@ -15,8 +15,10 @@ pub(super) struct History {
     begun: Instant,
     /// True while there is an attempt without a record.
     open: bool,
-    /// How many retries were begun.
-    retries: u32,
+    /// How many retries a work around this send had come to before.
+    begun_with: u32,
+    /// How many retries of this send were begun.
+    resends: u32,
     /// True if an attempt was answered by something else than the last outcome.
     replaced: bool,
     /// How long attempts were held back for the pause of the origin.
@@ -28,12 +30,13 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn new(started: Instant) -> Self {
+    pub(super) fn new(started: Instant, begun_with: u32) -> Self {
         Self {
             records: Records::default(),
             begun: started,
             open: false,
-            retries: 0,
+            begun_with,
+            resends: 0,
             replaced: false,
             paused: Duration::ZERO,
             last_error: None,
@@ -76,12 +79,18 @@ impl History {
 
     /// Counts the retry that is about to begin.
     pub(super) fn count_retry(&mut self) -> u32 {
-        self.retries = self.retries.saturating_add(1);
-        self.retries
+        self.resends = self.resends.saturating_add(1);
+        self.resends
     }
 
+    /// How many retries of this send were begun.
+    pub(super) fn resends(&self) -> u32 {
+        self.resends
+    }
+
+    /// How many retries were begun, those of the work around this send included.
     pub(super) fn retries(&self) -> u32 {
-        self.retries
+        self.begun_with.saturating_add(self.resends)
     }
 
     /// How many attempts have a record.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Extensions, Method};
-use reqwest::Request;
+use reqwest::{Request, Url};
 
 use super::time::SendTime;
 use crate::middleware::origins::RetryBudget;
@@ -44,6 +44,25 @@ impl<'a> InForce<'a> {
         (in_force, request)
     }
 
+    /// For a work, which goes nowhere by itself.
+    pub(in crate::middleware) fn of_work(built_with: &'a RetryPolicy) -> Self {
+        let (policy, per_request) = PerRequest::in_force(built_with, &Extensions::new());
+        Self {
+            built_with,
+            policy,
+            route: None,
+            per_request,
+        }
+    }
+
+    /// The rule of a work for a request to this URL.
+    pub(in crate::middleware) fn rule_for(&self, url: Option<&Url>) -> &RetryRule {
+        match (self.per_request.rule(), url) {
+            (None, Some(url)) => self.policy.rule_for(url),
+            _ => self.rule(),
+        }
+    }
+
     /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a
     /// single attempt.
     pub(in crate::middleware) fn passes_through(&self) -> bool {
@@ -55,17 +74,17 @@ impl<'a> InForce<'a> {
             && !self.settings().concerns_one_attempt()
     }
 
-    pub(super) fn rule(&self) -> &RetryRule {
+    pub(in crate::middleware) fn rule(&self) -> &RetryRule {
         let nearer = self.per_request.rule().or(self.route.as_deref());
         nearer.unwrap_or_else(|| self.policy.rule())
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(in crate::middleware) fn settings(&self) -> &Settings {
         self.policy.settings()
     }
 
     /// The budget that limits the retries; a policy that sets none keeps the middleware's.
-    pub(super) fn budget(&self) -> Option<&RetryBudget> {
+    pub(in crate::middleware) fn budget(&self) -> Option<&RetryBudget> {
         let built_with = self.built_with.settings();
         self.settings().budget_within(built_with)
     }
@@ -76,15 +95,15 @@ impl<'a> InForce<'a> {
     }
 
     /// The time of a send that starts now.
-    pub(super) fn time(&self) -> SendTime {
+    pub(in crate::middleware) fn time(&self) -> SendTime {
         SendTime::new(self.total_timeout(), self.per_request.deadline())
     }
 
-    pub(super) fn label(&self) -> Option<&RetryLabel> {
+    pub(in crate::middleware) fn label(&self) -> Option<&RetryLabel> {
         self.per_request.label()
     }
 
-    pub(super) fn log(&self) -> Option<&RetryLog> {
+    pub(in crate::middleware) fn log(&self) -> Option<&RetryLog> {
         self.per_request.log()
     }
 

@@ -23,11 +23,13 @@ use self::attempt::Examined;
 use self::call::Call;
 use self::chain::Chain;
 use self::extensions::SendExtensions;
-use self::in_force::InForce;
 use super::policy::RetryPolicy;
 use super::report::RetryReport;
 use super::tracking;
 use crate::rule::StopReason;
+
+pub(super) use self::in_force::InForce;
+pub(super) use self::time::SendTime;
 
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.
@@ -48,10 +50,11 @@ pub(super) async fn send<C: Chain>(
     // A report that an earlier send left in a map that is used again.
     extensions.remove::<RetryReport>();
     let (in_force, request) = InForce::new(&policy, extensions, request);
-    if in_force.passes_through() {
+    let work = tracking::current_work();
+    if work.is_none() && in_force.passes_through() {
         return chain.run(request, extensions).await;
     }
-    let (mut call, mut request) = Call::new(&in_force, request);
+    let (mut call, mut request) = Call::new(&in_force, request, work);
     let mut extensions = SendExtensions::new(extensions, call.may_retry());
     if call.is_to_be_prepared() {
         let preparing = Box::pin(call.prepare(request));
@@ -79,7 +82,7 @@ pub(super) async fn send<C: Chain>(
             Ok(next) => next,
             Err((outcome, reason)) => return call.give_up(outcome, reason, &mut extensions),
         };
-        extensions.restore(call.retries());
+        extensions.restore(call.resends());
         running = extensions.run(next, &chain);
     }
 }

@@ -7,10 +7,10 @@ use tokio::time::Instant;
 use crate::middleware::clock;
 
 #[derive(Clone, Copy)]
-pub(super) struct SendTime {
-    pub(super) started: Instant,
+pub(in crate::middleware) struct SendTime {
+    pub(in crate::middleware) started: Instant,
     /// The moment by which the whole send must be over.
-    pub(super) ends: Option<Instant>,
+    pub(in crate::middleware) ends: Option<Instant>,
 }
 
 impl SendTime {
@@ -25,18 +25,26 @@ impl SendTime {
         }
     }
 
+    /// The same time, which ends by `end` too.
+    pub(in crate::middleware) fn within(self, end: Option<Instant>) -> Self {
+        Self {
+            ends: self.ends.into_iter().chain(end).min(),
+            ..self
+        }
+    }
+
     /// True if the send must be over by `moment`.
-    pub(super) fn is_over(self, moment: Instant) -> bool {
+    pub(in crate::middleware) fn is_over(self, moment: Instant) -> bool {
         self.ends.is_some_and(|end| end <= moment)
     }
 
     /// How long the send has taken by `moment`.
-    pub(super) fn elapsed(self, moment: Instant) -> Duration {
+    pub(in crate::middleware) fn elapsed(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.started)
     }
 
     /// How much time is left at `moment`.
-    pub(super) fn remaining(self, moment: Instant) -> Option<Duration> {
+    pub(in crate::middleware) fn remaining(self, moment: Instant) -> Option<Duration> {
         Some(self.ends?.saturating_duration_since(moment))
     }
 }

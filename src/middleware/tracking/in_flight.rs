@@ -3,9 +3,12 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Extensions, HeaderName, HeaderValue};
+
+use crate::middleware::work::WorkCall;
 
 thread_local! {
     /// The attempt that is being polled on this thread.
@@ -19,6 +22,8 @@ struct InFlight {
     /// it this very one.
     map: usize,
     notes: Notes,
+    /// The call of a work that is being polled inside this attempt, or outside any.
+    work: Option<Arc<WorkCall>>,
 }
 
 impl InFlight {
@@ -28,6 +33,7 @@ impl InFlight {
             fate: Fate::Unknown,
             keys: Vec::new(),
         },
+        work: None,
     };
 }
 
@@ -169,6 +175,34 @@ fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
             result
         })
         .ok()
+}
+
+/// While it lives a call of a work is the current one, for the sends that are made in it; then the
+/// one around it is again, also after a panic.
+///
+/// An attempt inside has none: what is sent in it is the affair of its send.
+pub(in crate::middleware) struct EnteredWork<'a>(&'a mut Option<Arc<WorkCall>>);
+
+impl<'a> EnteredWork<'a> {
+    pub(in crate::middleware) fn new(own: &'a mut Option<Arc<WorkCall>>) -> Self {
+        swap_work(own);
+        Self(own)
+    }
+}
+
+impl Drop for EnteredWork<'_> {
+    fn drop(&mut self) {
+        swap_work(self.0);
+    }
+}
+
+fn swap_work(own: &mut Option<Arc<WorkCall>>) {
+    with_current(|current| std::mem::swap(&mut current.work, own));
+}
+
+/// The call of a work that is being polled, if a send that begins now is one of its own.
+pub(in crate::middleware) fn current_work() -> Option<Arc<WorkCall>> {
+    with_current(|current| current.work.clone()).flatten()
 }
 
 /// The address by which a [`Running`] attempt and [`carries`] know a map.

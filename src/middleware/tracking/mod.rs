@@ -9,6 +9,8 @@ mod redirects;
 pub use self::client::{client_builder, client_builder_with_redirects};
 pub use self::redirects::tracked_redirects;
 
-pub(super) use self::in_flight::{Notes, Running, address, carries, note_key, note_replaced};
+pub(super) use self::in_flight::{
+    EnteredWork, Notes, Running, address, carries, current_work, note_key, note_replaced,
+};
 pub(super) use self::maybe_processed::MaybeProcessed;
 pub(super) use self::redirects::is_unfollowed;

@@ -30,6 +30,8 @@ pub const ORIGIN: &str = "/";
 pub struct Ledger {
     pub plans: Vec<Plan>,
     tracks: Vec<Track>,
+    /// Whether the sends belong to works, which make them anew.
+    of_works: bool,
     /// Connections that the server ended under whatever was on them.
     cut: Mutex<HashSet<usize>>,
     /// Those on which it said that it wants no more.
@@ -73,11 +75,31 @@ impl Ledger {
         Ledger {
             plans: (0..sends).map(|id| Plan::new(seed, id)).collect(),
             tracks: (0..sends).map(|_| Track::default()).collect(),
+            of_works: false,
             cut: Mutex::default(),
             left: Mutex::default(),
             odd: Mutex::default(),
             opened: AtomicUsize::new(0),
             open: AtomicUsize::new(0),
+        }
+    }
+
+    /// The ledger of a soak of works. The attempts of a send are then those of all calls.
+    pub fn of_works(seed: u64, sends: usize) -> Ledger {
+        Ledger {
+            of_works: true,
+            ..Ledger::new(seed, sends)
+        }
+    }
+
+    /// Notes how often an attempt says that it is resent, which is the number of the attempt.
+    pub fn note_resent(&self, id: usize, attempt: u32, resent: u32) {
+        // A work makes the request anew, so it counts from nothing again.
+        let right = resent == attempt || self.of_works && resent < attempt;
+        if !right {
+            self.note_odd(format!(
+                "send {id}: attempt {attempt} says that it is resent {resent} times"
+            ));
         }
     }
 
@@ -134,12 +156,7 @@ impl Ledger {
             return None;
         };
         let attempt = attempt as u32;
-        let resent = number(RESENT).unwrap_or(0);
-        if resent != attempt as usize {
-            self.note_odd(format!(
-                "send {id}: attempt {attempt} says that it is resent {resent} times"
-            ));
-        }
+        self.note_resent(id, attempt, number(RESENT).unwrap_or(0) as u32);
         let key = headers.get(KEY).and_then(|key| key.to_str().ok());
         let mut deeds = lock(&track.deeds);
         deeds.push(Deed {

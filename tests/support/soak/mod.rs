@@ -17,6 +17,7 @@ pub mod plan;
 mod rule;
 pub mod send;
 pub mod verdict;
+pub mod works;
 pub mod world;
 
 use std::fmt;

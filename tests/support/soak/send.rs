@@ -19,7 +19,7 @@ use super::world::{Guide, World, url};
 use crate::support;
 
 /// No send takes longer, however loaded the machine is.
-const HUNG: Duration = Duration::from_secs(90);
+pub const HUNG: Duration = Duration::from_secs(90);
 
 /// The rule of every send: as strict as people have it.
 pub fn rule() -> RetryRule {
@@ -98,7 +98,7 @@ impl Clients {
         }
     }
 
-    fn of(&self, road: Road) -> &ClientWithMiddleware {
+    pub fn of(&self, road: Road) -> &ClientWithMiddleware {
         match road {
             Road::Proxied1 | Road::Proxied2 => &self.proxied,
             Road::Shared2 | Road::Own2 => &self.http2,
@@ -106,7 +106,7 @@ impl Clients {
         }
     }
 
-    fn policy(&self, plan: &Plan) -> RetryPolicy {
+    pub fn policy(&self, plan: &Plan) -> RetryPolicy {
         let mut policy = RetryPolicy::from(Arc::clone(&self.rule))
             .attempt_header(RESENT)
             .complete_body(plan.completes)
@@ -136,10 +136,7 @@ impl Middleware for Probe {
         let id: usize = id.and_then(|id| id.to_str().ok()?.parse().ok()).unwrap();
         let attempt = self.0.begins(id);
         let resent = extensions.get().map_or(0, |ResendCount(count)| *count);
-        if resent != attempt {
-            self.0
-                .note_odd(format!("send {id}: attempt {attempt} is resend {resent}"));
-        }
+        self.0.note_resent(id, attempt, resent);
         let old = request.headers_mut().insert(ATTEMPT, attempt.into());
         if old.is_some() {
             self.0
@@ -232,7 +229,7 @@ pub async fn send(clients: &Clients, ledger: &Ledger, plan: &Plan) -> Sent {
     }
 }
 
-async fn read(plan: &Plan, mut response: Response) -> Got {
+pub async fn read(plan: &Plan, mut response: Response) -> Got {
     let header = |name| response.headers().get(name)?.to_str().ok();
     let id = header(SEND).and_then(|id| id.parse().ok());
     let attempt = header(ATTEMPT).and_then(|attempt| attempt.parse().ok());

@@ -1,0 +1,123 @@
+//! One call of a work: what the sends made in it leave for the loop around it.
+
+use std::future::Future;
+use std::iter;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+
+use super::sent::Sent;
+use crate::middleware::send::SendTime;
+use crate::middleware::tracking::EnteredWork;
+
+/// One call of a work. What its sends did is kept here and nowhere else, so that a late send of an
+/// earlier call is none of the next.
+pub(in crate::middleware) struct WorkCall {
+    /// The call of another work in which this one is made.
+    around: Option<Arc<WorkCall>>,
+    /// How many retries the work had come to when this call began.
+    begun_with: u32,
+    /// When the outermost work began, and by when all of them must be over.
+    time: SendTime,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// How many retries the work has come to.
+    count: u32,
+    sends: Vec<Arc<Sent>>,
+}
+
+impl WorkCall {
+    pub(super) fn new(around: Option<Arc<WorkCall>>, begun_with: u32, time: SendTime) -> Self {
+        Self {
+            around,
+            begun_with,
+            time,
+            state: Mutex::new(State {
+                count: begun_with,
+                sends: Vec::new(),
+            }),
+        }
+    }
+
+    /// A panic in between leaves the state whole.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This call, and those around it.
+    fn and_around(&self) -> impl Iterator<Item = &WorkCall> {
+        iter::successors(Some(self), |call| call.around.as_deref())
+    }
+
+    pub(super) fn begun_with(&self) -> u32 {
+        self.begun_with
+    }
+
+    pub(super) fn time(&self) -> SendTime {
+        self.time
+    }
+
+    /// The moment by which the work must be over.
+    pub(in crate::middleware) fn ends(&self) -> Option<Instant> {
+        self.time.ends
+    }
+
+    /// Adds a send to this work and to those around it.
+    pub(super) fn add(&self, sent: &Arc<Sent>) {
+        for call in self.and_around() {
+            call.state().sends.push(Arc::clone(sent));
+        }
+    }
+
+    /// A retry of this number was decided: the work has come to it, and so have those around it.
+    pub(super) fn count(&self, retry: u32) {
+        for call in self.and_around() {
+            let mut state = call.state();
+            state.count = state.count.max(retry);
+        }
+    }
+
+    /// How many retries the work has come to.
+    pub(super) fn retries(&self) -> u32 {
+        self.state().count
+    }
+
+    /// The sends that were begun in this call so far.
+    pub(super) fn sends(&self) -> Vec<Arc<Sent>> {
+        self.state().sends.clone()
+    }
+
+    /// The send that was begun last.
+    pub(super) fn last_send(&self) -> Option<Arc<Sent>> {
+        self.state().sends.last().cloned()
+    }
+}
+
+/// A call of a work on its way: while it is polled, the sends made in it find it.
+pub(super) struct Working<'a, F> {
+    work: Pin<&'a mut F>,
+    call: Option<Arc<WorkCall>>,
+}
+
+impl<'a, F> Working<'a, F> {
+    pub(super) fn new(work: Pin<&'a mut F>, call: &Arc<WorkCall>) -> Self {
+        Self {
+            work,
+            call: Some(Arc::clone(call)),
+        }
+    }
+}
+
+impl<F: Future> Future for Working<'_, F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Self { work, call } = &mut *self;
+        let _entered = EnteredWork::new(call);
+        work.as_mut().poll(cx)
+    }
+}

@@ -1,0 +1,312 @@
+//! What is to be done about a failed call of a work: the facts are put together, and the rule decides.
+
+use std::borrow::Cow;
+use std::error::Error as StdError;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode};
+use reqwest::Url;
+use tokio::time::Instant;
+
+use super::call::WorkCall;
+use super::failure::Failure;
+use super::progress::Progress;
+use super::said::{OwnError, Said, What};
+use super::sent::Sent;
+use crate::middleware::clock;
+use crate::middleware::report::{AttemptRecord, AttemptResult};
+use crate::middleware::response::{ResponseHead, answered_at};
+use crate::rule::{
+    Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError, WaitSource,
+};
+
+/// The method of a send that was not seen: it is in no list, and not idempotent.
+pub(super) static UNSEEN: LazyLock<Method> =
+    LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
+
+/// A wait that was decided.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    pub(super) duration: Duration,
+    pub(super) source: WaitSource,
+    /// The moment at which it is over.
+    pub(super) until: Instant,
+}
+
+/// What failed, and where.
+pub(super) struct FailedCall {
+    pub(super) result: AttemptResult,
+    /// The send that failed, if it was seen.
+    pub(super) sent: Option<Arc<Sent>>,
+    pub(super) url: Option<Url>,
+    /// How long the server asked to wait.
+    pub(super) asked: Option<Duration>,
+}
+
+impl FailedCall {
+    pub(super) fn method(&self) -> &Method {
+        self.sent.as_ref().map_or(&UNSEEN, |sent| &sent.method)
+    }
+}
+
+type Decided = Result<Wait, StopReason>;
+
+impl Progress<'_> {
+    /// Asks the rule, then the budget. The call is recorded, and a repetition is announced.
+    pub(super) fn judge(
+        &mut self,
+        call: &WorkCall,
+        failure: Failure<'_>,
+    ) -> Result<Wait, StopReason> {
+        let at = clock::now();
+        let (failed, decided) = match failure {
+            Failure::ByRule(error) => self.by_rule(call, error, at),
+            Failure::Retry(methods) => self.by_judge(call, &methods, None, at),
+            Failure::RetryAfter(methods, wait) => self.by_judge(call, &methods, Some(wait), at),
+            Failure::Stop => self.other(call),
+        };
+        let decided = decided.and_then(|wait| self.withdraw(&failed, wait));
+        if decided.is_ok() {
+            // Here, so that no other decision of these works comes in between.
+            call.count(call.retries().saturating_add(1));
+        }
+        let mut record = AttemptRecord::new(failed.result, self.call_elapsed(at));
+        record.asked = failed.asked;
+        self.record(record, failed);
+        let wait = decided?;
+        self.announce_retry(call, wait);
+        self.record_wait(wait);
+        Ok(wait)
+    }
+
+    /// The error is no failure of the transport, or the judge says no.
+    fn other(&self, call: &WorkCall) -> (FailedCall, Decided) {
+        let sent = call.last_send();
+        let failed = FailedCall {
+            result: AttemptResult::Error,
+            url: sent.as_ref().map(|sent| sent.asked.clone()),
+            sent,
+            asked: None,
+        };
+        (failed, Err(StopReason::NotRetryable))
+    }
+
+    fn by_rule(
+        &self,
+        call: &WorkCall,
+        error: &(dyn StdError + 'static),
+        at: Instant,
+    ) -> (FailedCall, Decided) {
+        let said = Said::by(error, self.in_force.settings());
+        let sends = call.sends();
+        let sent = self.failed_send(&sends, &said);
+        let class = match said.what {
+            What::Other => return self.other(call),
+            What::Status(_) => None,
+            What::Body(class) => Some(class),
+            What::Own(own) => Some(own.class()),
+            What::NoHead(class) => Some(sent.and_then(|sent| sent.class()).unwrap_or(class)),
+        };
+        // Unsent is what was unsent in every try.
+        let processed = sent.is_some_and(|sent| sent.may_be_processed());
+        let class = class.map(|class| {
+            if processed {
+                class.after_redirect()
+            } else {
+                class
+            }
+        });
+        let no_headers = HeaderMap::new();
+        let headers = sent.and_then(|sent| sent.headers()).unwrap_or(&no_headers);
+        let (result, outcome) = match (said.what, class) {
+            (What::Status(status), _) => {
+                let outcome = AttemptOutcome::Response { status, headers };
+                (AttemptResult::Status(status), outcome)
+            }
+            (_, class) => {
+                let class = class.unwrap_or(TransportError::Closed);
+                (
+                    AttemptResult::Failure(class),
+                    AttemptOutcome::Failure(class),
+                )
+            }
+        };
+        let mut failed = FailedCall {
+            result,
+            url: sent.map(|sent| &sent.asked).or(said.url).cloned(),
+            sent: sent.cloned(),
+            asked: None,
+        };
+        let is_failed = |other: &Arc<Sent>| sent.is_some_and(|sent| Arc::ptr_eq(sent, other));
+        let processed = sends
+            .iter()
+            .find(|other| !is_failed(other) && other.may_be_processed() && !self.may_repeat(other));
+        let rule = self.rule(failed.url.as_ref(), processed);
+        let refused = sent.filter(|_| class.is_none());
+        let mut facts = Attempt {
+            attempt: call.retries(),
+            random: self.in_force.settings().jitter_source(),
+            elapsed: call.time().elapsed(at),
+            remaining: call.time().remaining(at),
+            paused: match said.what {
+                What::Own(OwnError::Paused(wait)) => Some(wait),
+                _ => self.origin_pause(failed.url.as_ref(), at),
+            },
+            ..match (processed, sent) {
+                // Another send of this call keeps the work from being done again.
+                (Some(other), _) => Attempt {
+                    idempotent: other.idempotent,
+                    replaced: true,
+                    ..Attempt::new(&other.method)
+                },
+                (None, Some(sent)) => Attempt {
+                    idempotent: sent.idempotent,
+                    replaced: sent.lost_answers(),
+                    ..Attempt::new(&sent.method)
+                },
+                (None, None) => Attempt {
+                    idempotent: false,
+                    ..Attempt::new(&UNSEEN)
+                },
+            }
+        };
+        let head = refused.and_then(|sent| sent.head(call.retries()));
+        self.add_findings(&mut facts, refused, head.as_ref(), &outcome);
+        failed.asked = rule.asked(&outcome, &facts);
+        if let What::Own(OwnError::TotalTimeout) = said.what {
+            if call.time().is_over(at) {
+                return (failed, Err(StopReason::TotalTimeout));
+            }
+        }
+        let decided = rule.wait_or_reason(&outcome, &facts);
+        (failed, decided.map(|wait| Wait::from(wait, at)))
+    }
+
+    /// Adds what closures and judges found in the response that was refused: those of the client's
+    /// policy by then, and those of the work's own now.
+    fn add_findings<'f>(
+        &'f self,
+        facts: &mut Attempt<'f>,
+        refused: Option<&'f Arc<Sent>>,
+        head: Option<&ResponseHead<'_>>,
+        outcome: &AttemptOutcome<'_>,
+    ) {
+        let settings = self.in_force.settings();
+        let by_client = refused.and_then(|sent| sent.refusal());
+        let condition = head.and_then(|head| {
+            let held = settings.condition(head, facts.method, facts.idempotent);
+            let decides = |held: &&Methods| held.allows(facts.method, facts.idempotent);
+            let by_client = by_client.and_then(|found| found.condition.as_ref());
+            held.filter(decides).or(by_client).or(held)
+        });
+        let time_of_day = |headers| answered_at(headers).unwrap_or_else(|| settings.wall_clock());
+        facts.condition = condition;
+        facts.now = refused.and_then(|sent| sent.headers()).map(time_of_day);
+        facts.server_delay = by_client
+            .and_then(|found| found.server_delay)
+            .or_else(|| settings.server_delay(head?));
+        facts.vetoed = by_client.is_some_and(|found| found.vetoed) || settings.veto(outcome);
+    }
+
+    /// The rule for what failed at this URL. If another send keeps the work from being done again, by
+    /// a rule of its own route, the rule here must not say otherwise.
+    fn rule(&self, url: Option<&Url>, processed: Option<&Arc<Sent>>) -> Cow<'_, RetryRule> {
+        let rule = self.in_force.rule_for(url);
+        let of_other = processed.map(|other| self.in_force.rule_for(Some(&other.asked)));
+        match of_other.map(|rule| &rule.sent_failures) {
+            Some(sent_failures) if *sent_failures != rule.sent_failures => Cow::Owned(RetryRule {
+                sent_failures: sent_failures.clone(),
+                ..rule.clone()
+            }),
+            _ => Cow::Borrowed(rule),
+        }
+    }
+
+    /// True if a send may be sent again although it was processed.
+    fn may_repeat(&self, sent: &Sent) -> bool {
+        let rule = self.in_force.rule_for(Some(&sent.asked));
+        sent.idempotent || sent.is_among(&rule.sent_failures)
+    }
+
+    /// The send that the error is about: of several that fit, the one that is least to be repeated,
+    /// and of those the last. `None` if it was not seen.
+    fn failed_send<'s>(&self, sends: &'s [Arc<Sent>], said: &Said<'_>) -> Option<&'s Arc<Sent>> {
+        let fits = |sent: &&Arc<Sent>| match said.what {
+            What::Status(status) => sent.status() == Some(status) && sent.answered_from(said.url),
+            What::Body(_) => sent.answered_from(said.url),
+            What::NoHead(_) | What::Own(_) => sent.failed_at(said.url),
+            What::Other => false,
+        };
+        let fitting = sends.iter().rev().filter(fits);
+        fitting.min_by_key(|sent| self.may_repeat(sent))
+    }
+
+    /// The judge wants the work again, and names the methods for which that is safe.
+    fn by_judge(
+        &self,
+        call: &WorkCall,
+        methods: &Methods,
+        asked: Option<Duration>,
+        at: Instant,
+    ) -> (FailedCall, Decided) {
+        let (failed, _) = self.other(call);
+        let sends = call.sends();
+        let mut processed = sends.iter().filter(|sent| sent.may_be_processed());
+        let forbidden = processed.clone().find(|sent| !sent.is_among(methods));
+        let judged = forbidden.or_else(|| processed.next_back());
+        // Methods that need allow nothing are all the same, unless there are none.
+        let allowed = match judged {
+            None if *methods != Methods::Never => &Methods::Any,
+            _ => methods,
+        };
+        let facts = Attempt {
+            attempt: call.retries(),
+            random: self.in_force.settings().jitter_source(),
+            elapsed: call.time().elapsed(at),
+            remaining: call.time().remaining(at),
+            server_delay: asked,
+            condition: Some(allowed),
+            idempotent: judged.is_some_and(|sent| sent.idempotent),
+            paused: self.origin_pause(failed.url.as_ref(), at),
+            ..Attempt::new(judged.map_or(&UNSEEN, |sent| &sent.method))
+        };
+        // What the judge names is no response of the rule's rows.
+        let rule = RetryRule {
+            statuses: Vec::new(),
+            ..self.in_force.rule_for(failed.url.as_ref()).clone()
+        };
+        let outcome = AttemptOutcome::Response {
+            status: StatusCode::OK,
+            headers: &HeaderMap::new(),
+        };
+        let decided = rule.wait_or_reason(&outcome, &facts);
+        let failed = FailedCall { asked, ..failed };
+        (failed, decided.map(|wait| Wait::from(wait, at)))
+    }
+
+    /// How long the origin of the failed send still asks for rest.
+    fn origin_pause(&self, url: Option<&Url>, at: Instant) -> Option<Duration> {
+        let settings = self.in_force.settings();
+        let pauses = settings.pause_origins.as_ref()?;
+        pauses.left(&url?.into(), || settings.jitter_source(), at)
+    }
+
+    /// Takes the repetition out of the budget of the failed send's origin.
+    fn withdraw(&self, failed: &FailedCall, wait: Wait) -> Decided {
+        match (self.in_force.budget(), &failed.url) {
+            (Some(budget), Some(url)) if !budget.withdraw(url) => Err(StopReason::Throttled),
+            _ => Ok(wait),
+        }
+    }
+}
+
+impl Wait {
+    fn from((duration, source): (Duration, WaitSource), at: Instant) -> Self {
+        Self {
+            duration,
+            source,
+            until: clock::later(at, duration),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What the error of a work says of what failed.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use http::StatusCode;
+use reqwest::Url;
+
+use crate::middleware::classify::{classify_body, classify_request};
+use crate::middleware::error::RetryError;
+use crate::middleware::error_chain::chain;
+use crate::middleware::policy::Settings;
+use crate::rule::TransportError;
+
+/// What an error says.
+#[derive(Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) what: What,
+    /// Where it happened, if the error says so.
+    pub(super) url: Option<&'a Url>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum What {
+    /// A response with this status was turned into an error.
+    Status(StatusCode),
+    /// No head of a response came.
+    NoHead(TransportError),
+    /// A body that could not be read to its end.
+    Body(TransportError),
+    /// A send was ended by this crate.
+    Own(OwnError),
+    /// It is no failure of the transport.
+    Other,
+}
+
+#[derive(Clone, Copy)]
+pub(super) enum OwnError {
+    TotalTimeout,
+    HeadTimeout,
+    /// The origin asked for rest for so much longer.
+    Paused(Duration),
+    BodySource,
+}
+
+impl<'a> Said<'a> {
+    /// What the outermost error that is known says.
+    pub(super) fn by(error: &'a (dyn StdError + 'static), settings: &Settings) -> Self {
+        let known = chain(error).find_map(|link| {
+            if let Some(own) = link.downcast_ref::<RetryError>() {
+                let what = What::Own(OwnError::from(own));
+                return Some(Self { what, url: None });
+            }
+            if let Some(error) = link.downcast_ref::<reqwest_middleware::Error>() {
+                let what = What::NoHead(settings.classify_with(error)?);
+                let url = error.url();
+                return Some(Self { what, url });
+            }
+            let error = link.downcast_ref::<reqwest::Error>()?;
+            let what = of_reqwest(error);
+            let url = error.url();
+            Some(Self { what, url })
+        });
+        known.unwrap_or(Self {
+            what: What::Other,
+            url: None,
+        })
+    }
+}
+
+fn of_reqwest(error: &reqwest::Error) -> What {
+    if error.is_request() {
+        return classify_request(error).map_or(What::Other, What::NoHead);
+    }
+    if error.is_body() || error.is_decode() {
+        return classify_body(error).map_or(What::Other, What::Body);
+    }
+    match error.status() {
+        Some(status) if error.is_status() => What::Status(status),
+        _ => What::Other,
+    }
+}
+
+impl From<&RetryError> for OwnError {
+    fn from(error: &RetryError) -> Self {
+        match error {
+            RetryError::TotalTimeout { .. } => Self::TotalTimeout,
+            RetryError::HeadTimeout { .. } => Self::HeadTimeout,
+            RetryError::OriginPaused { wait } => Self::Paused(*wait),
+            RetryError::BodySource { .. } => Self::BodySource,
+        }
+    }
+}
+
+impl OwnError {
+    pub(super) fn class(self) -> TransportError {
+        match self {
+            Self::TotalTimeout | Self::HeadTimeout => TransportError::Timeout,
+            Self::Paused(_) | Self::BodySource => TransportError::NotProcessed,
+        }
+    }
+}

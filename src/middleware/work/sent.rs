@@ -1,0 +1,217 @@
+//! A send of a work: what the work must know of it once it has failed.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use http::{HeaderMap, Method, StatusCode, Version};
+use reqwest::{Response, Url};
+
+use super::call::WorkCall;
+use crate::middleware::error_chain::same_resource;
+use crate::middleware::response::ResponseHead;
+use crate::rule::{Methods, TransportError};
+
+/// A send that was begun in a call of a work.
+pub(in crate::middleware) struct Sent {
+    pub(super) method: Method,
+    /// True if its method, or the caller's statement, says that it may be sent twice. A key made for
+    /// it does not count: the next call of the work makes another.
+    pub(super) idempotent: bool,
+    /// The URL that was asked for.
+    pub(super) asked: Url,
+    /// Empty while it is under way, and for ever if it was dropped.
+    ended: OnceLock<Ended>,
+}
+
+/// What a send ended with.
+struct Ended {
+    with: EndedWith,
+    /// True if its outcome is not all that became of it: an answer was lost, or another request went
+    /// in its place.
+    lost_answers: bool,
+    refusal: SentRefusal,
+}
+
+pub(in crate::middleware) enum EndedWith {
+    /// A response with this status.
+    Answer {
+        status: StatusCode,
+        /// Where it came from, if that is not what was asked for.
+        from: Option<Url>,
+        /// Its head, if it is an error.
+        head: Option<Box<KeptHead>>,
+    },
+    Failure {
+        /// `None` if it is no failure of the transport.
+        class: Option<TransportError>,
+        /// True unless every try is proved unsent.
+        processed: bool,
+    },
+}
+
+/// The head of a response with a status of 400 or above.
+pub(in crate::middleware) struct KeptHead {
+    version: Version,
+    headers: HeaderMap,
+}
+
+/// What the policy of the client found in the response that was refused last.
+#[derive(Default)]
+pub(in crate::middleware) struct SentRefusal {
+    pub(in crate::middleware) condition: Option<Methods>,
+    pub(in crate::middleware) server_delay: Option<Duration>,
+    pub(in crate::middleware) vetoed: bool,
+}
+
+impl EndedWith {
+    pub(in crate::middleware) fn answer(response: &Response, asked: &Url) -> Self {
+        let status = response.status();
+        let is_error = status.is_client_error() || status.is_server_error();
+        let head = is_error.then(|| {
+            Box::new(KeptHead {
+                version: response.version(),
+                headers: response.headers().clone(),
+            })
+        });
+        let from = (response.url() != asked).then(|| response.url().clone());
+        Self::Answer { status, from, head }
+    }
+}
+
+impl Sent {
+    fn new(method: Method, idempotent: bool, asked: Url) -> Self {
+        Self {
+            method,
+            idempotent,
+            asked,
+            ended: OnceLock::new(),
+        }
+    }
+
+    fn ended_with(&self) -> Option<&EndedWith> {
+        Some(&self.ended.get()?.with)
+    }
+
+    pub(super) fn refusal(&self) -> Option<&SentRefusal> {
+        Some(&self.ended.get()?.refusal)
+    }
+
+    pub(super) fn lost_answers(&self) -> bool {
+        self.ended.get().is_some_and(|ended| ended.lost_answers)
+    }
+
+    pub(super) fn status(&self) -> Option<StatusCode> {
+        match self.ended_with()? {
+            EndedWith::Answer { status, .. } => Some(*status),
+            EndedWith::Failure { .. } => None,
+        }
+    }
+
+    pub(super) fn headers(&self) -> Option<&HeaderMap> {
+        match self.ended_with()? {
+            EndedWith::Answer { head, .. } => Some(&head.as_ref()?.headers),
+            EndedWith::Failure { .. } => None,
+        }
+    }
+
+    /// The head of its response, if that was an error, as the closures of a policy see it.
+    pub(super) fn head(&self, retries: u32) -> Option<ResponseHead<'_>> {
+        let EndedWith::Answer { status, from, head } = self.ended_with()? else {
+            return None;
+        };
+        let (url, head) = (from.as_ref().unwrap_or(&self.asked), head.as_ref()?);
+        let head = ResponseHead::of_kept(*status, head.version, &head.headers, url);
+        let head = head.with_method(&self.method).with_retries(retries);
+        Some(head.with_request_url(&self.asked))
+    }
+
+    /// The failure of the transport that it ended with.
+    pub(super) fn class(&self) -> Option<TransportError> {
+        match self.ended_with()? {
+            EndedWith::Failure { class, .. } => *class,
+            EndedWith::Answer { .. } => None,
+        }
+    }
+
+    /// False only if every try is proved unsent. What is under way counts as processed.
+    pub(super) fn may_be_processed(&self) -> bool {
+        match self.ended_with() {
+            Some(EndedWith::Failure { processed, .. }) => *processed,
+            Some(EndedWith::Answer { .. }) | None => true,
+        }
+    }
+
+    pub(super) fn is_among(&self, methods: &Methods) -> bool {
+        methods.allows(&self.method, self.idempotent)
+    }
+
+    /// True if it was answered from this URL, or if the URL is not known.
+    pub(super) fn answered_from(&self, url: Option<&Url>) -> bool {
+        match self.ended_with() {
+            Some(EndedWith::Answer { from, .. }) => {
+                let from = from.as_ref().unwrap_or(&self.asked);
+                url.is_none_or(|url| url == from)
+            }
+            Some(EndedWith::Failure { .. }) | None => false,
+        }
+    }
+
+    /// True if it failed at this URL, its query aside, or if the URL is not known.
+    pub(super) fn failed_at(&self, url: Option<&Url>) -> bool {
+        self.class().is_some() && url.is_none_or(|url| same_resource(url, &self.asked))
+    }
+}
+
+/// A send, as the loop of the send has it.
+pub(in crate::middleware) struct SendInWork {
+    call: Arc<WorkCall>,
+    sent: Arc<Sent>,
+    refusal: SentRefusal,
+}
+
+impl SendInWork {
+    /// A send begins in this call of a work.
+    pub(in crate::middleware) fn new(
+        call: Arc<WorkCall>,
+        method: &Method,
+        idempotent: bool,
+        asked: Url,
+    ) -> Self {
+        let sent = Arc::new(Sent::new(method.clone(), idempotent, asked));
+        call.add(&sent);
+        Self {
+            call,
+            sent,
+            refusal: SentRefusal::default(),
+        }
+    }
+
+    /// The URL that was asked for.
+    pub(in crate::middleware) fn asked(&self) -> &Url {
+        &self.sent.asked
+    }
+
+    /// How many retries the work had come to when this call of it began.
+    pub(in crate::middleware) fn begun_with(&self) -> u32 {
+        self.call.begun_with()
+    }
+
+    /// A retry of this number was decided.
+    pub(in crate::middleware) fn count(&self, retry: u32) {
+        self.call.count(retry);
+    }
+
+    /// A response was refused, or an attempt failed otherwise.
+    pub(in crate::middleware) fn note_refusal(&mut self, refusal: SentRefusal) {
+        self.refusal = refusal;
+    }
+
+    pub(in crate::middleware) fn end(&mut self, with: EndedWith, lost_answers: bool) {
+        // It ends once.
+        let _ = self.sent.ended.set(Ended {
+            with,
+            lost_answers,
+            refusal: std::mem::take(&mut self.refusal),
+        });
+    }
+}
