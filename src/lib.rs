@@ -92,6 +92,7 @@
 //! | `http2` | on | HTTP/2 refusals told apart from other closings |
 //! | `rustls` | on | a bad certificate told apart from a TLS failure that may pass |
 //! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts, and [`RetryConfig`]: [settings in a file](guide::settings_in_a_file) |
+//! | `astral` | off | [`RetryMiddleware`] for `astral-reqwest-middleware` [too](guide::coming_from_reqwest_retry#coming-from-the-fork) |
 //! | `task-local-extensions` | off | overrides found in that crate's map, [with its traps](guide::one_request_one_task#the-map-of-task-local-extensions) |
 //!
 //! A feature that is off makes an answer less precise, never so that something is processed twice.

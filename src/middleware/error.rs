@@ -98,9 +98,10 @@ impl StdError for RetryError {
 
 /// What can be asked of the error of a send.
 ///
-/// Implemented for [`reqwest_middleware::Error`], and for nothing else.
+/// Implemented for [`reqwest_middleware::Error`] and, with the feature `astral`, for the error of
+/// that fork; for nothing else.
 pub trait ErrorExt: sealed::Sealed {
-    /// Whether time ran out: [`RetryError::TotalTimeout`], [`RetryError::HeadTimeout`], or a timeout
+    /// True if time ran out: [`RetryError::TotalTimeout`], [`RetryError::HeadTimeout`], or a timeout
     /// that reqwest reports, even if another middleware has wrapped it.
     ///
     /// [`reqwest_middleware::Error::is_timeout`] cannot see into errors of a middleware and says
@@ -133,7 +134,10 @@ pub trait ErrorExt: sealed::Sealed {
     /// # Ok(())
     /// # }
     /// ```
-    fn timed_out(&self) -> bool;
+    fn timed_out(&self) -> bool {
+        let ours = self.retry_error().is_some_and(RetryError::is_timeout);
+        ours || error_chain::is_timeout(self)
+    }
 
     /// The error that this crate made, if it is one, even if another middleware has wrapped it.
     ///
@@ -154,23 +158,22 @@ pub trait ErrorExt: sealed::Sealed {
     /// # Ok(())
     /// # }
     /// ```
-    fn retry_error(&self) -> Option<&RetryError>;
-}
-
-impl ErrorExt for reqwest_middleware::Error {
-    fn timed_out(&self) -> bool {
-        let ours = self.retry_error().is_some_and(RetryError::is_timeout);
-        ours || error_chain::is_timeout(self)
-    }
-
     fn retry_error(&self) -> Option<&RetryError> {
         error_chain::find(self)
     }
 }
 
+impl ErrorExt for reqwest_middleware::Error {}
+
+#[cfg(feature = "astral")]
+#[cfg_attr(docsrs, doc(cfg(feature = "astral")))]
+impl ErrorExt for astral_reqwest_middleware::Error {}
+
 mod sealed {
-    pub trait Sealed {}
+    pub trait Sealed: std::error::Error + Sized + 'static {}
     impl Sealed for reqwest_middleware::Error {}
+    #[cfg(feature = "astral")]
+    impl Sealed for astral_reqwest_middleware::Error {}
 }
 
 #[cfg(test)]

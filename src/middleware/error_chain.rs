@@ -18,16 +18,18 @@ pub(crate) fn chain<'a>(
 }
 
 /// The outermost `E` in an error, however deep other middlewares have wrapped it.
-pub(crate) fn find<E: StdError + 'static>(error: &reqwest_middleware::Error) -> Option<&E> {
+pub(crate) fn find<'a, E: StdError + 'static>(
+    error: &'a (dyn StdError + 'static),
+) -> Option<&'a E> {
     chain(error).find_map(|link| link.downcast_ref())
 }
 
-/// Whether reqwest gave up waiting, even if another middleware has wrapped its error.
-pub(crate) fn is_timeout(error: &reqwest_middleware::Error) -> bool {
+/// True if reqwest gave up waiting, even if another middleware has wrapped its error.
+pub(crate) fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
     find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_timeout)
 }
 
-/// Whether the error is that of another request than the one to `asked`: it has a URL, and that is
+/// True if the error is that of another request than the one to `asked`: it has a URL, and that is
 /// another one. A middleware that sends requests of its own may hand such an error on, and then it
 /// says nothing about what became of this request.
 ///
@@ -49,19 +51,30 @@ pub(crate) fn same_resource(one: &Url, other: &Url) -> bool {
         && one.path() == other.path()
 }
 
-/// What is behind an error. The `source()` of these two leads past the error that they hold.
+/// What is behind an error.
 fn behind<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    held(link).or_else(|| link.source())
+}
+
+/// The error that an error holds, if its `source()` leads past that.
+fn held<'a>(link: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     if let Some(error) = link.downcast_ref::<io::Error>() {
-        return match error.get_ref() {
-            Some(held) => Some(held),
-            None => error.source(),
-        };
+        return error.get_ref().map(|held| held as _);
     }
-    match link.downcast_ref::<reqwest_middleware::Error>() {
-        Some(reqwest_middleware::Error::Reqwest(held)) => Some(held),
-        Some(reqwest_middleware::Error::Middleware(held)) => Some(held.as_ref()),
-        None => link.source(),
+    if let Some(error) = link.downcast_ref::<reqwest_middleware::Error>() {
+        return Some(match error {
+            reqwest_middleware::Error::Reqwest(held) => held,
+            reqwest_middleware::Error::Middleware(held) => held.as_ref(),
+        });
     }
+    #[cfg(feature = "astral")]
+    if let Some(error) = link.downcast_ref::<astral_reqwest_middleware::Error>() {
+        return Some(match error {
+            astral_reqwest_middleware::Error::Reqwest(held) => held,
+            astral_reqwest_middleware::Error::Middleware(held) => held.as_ref(),
+        });
+    }
+    None
 }
 
 #[cfg(test)]
@@ -120,6 +133,20 @@ mod tests {
     async fn what_is_no_timeout_is_none_however_deep_it_is_wrapped() {
         let closed = Error::from(failed(true).await);
         assert!(!is_timeout(&closed));
+        assert!(!is_timeout(&Error::middleware(closed)));
+    }
+
+    /// One kind of chain inside the other, and outside it again.
+    #[cfg(feature = "astral")]
+    #[tokio::test]
+    async fn a_timeout_is_found_through_errors_of_the_fork() {
+        use astral_reqwest_middleware::Error as AstralError;
+        let timed_out = AstralError::from(failed(false).await);
+        assert!(is_timeout(&timed_out));
+        let wrapped = Error::middleware(AstralError::middleware(timed_out));
+        assert!(is_timeout(&wrapped));
+        assert!(is_timeout(&AstralError::middleware(wrapped)));
+        let closed = AstralError::middleware(AstralError::from(failed(true).await));
         assert!(!is_timeout(&Error::middleware(closed)));
     }
 

@@ -3,6 +3,8 @@
 //! What to retry is for `rule` to say, and the arrow to it points one way. What must be known of
 //! HTTP beside that is in `classify`, `tracking` and `response`.
 
+#[cfg(feature = "astral")]
+mod astral;
 mod classify;
 mod clock;
 mod error;
@@ -98,6 +100,14 @@ impl RetryMiddleware {
             policy: PolicySource::Shared(policy),
         }
     }
+
+    /// The policy of a send that begins now.
+    fn policy(&self) -> Cow<'_, RetryPolicy> {
+        match &self.policy {
+            PolicySource::Own(policy) => Cow::Borrowed(policy),
+            PolicySource::Shared(shared) => Cow::Owned(shared.current()),
+        }
+    }
 }
 
 impl Middleware for RetryMiddleware {
@@ -114,10 +124,6 @@ impl Middleware for RetryMiddleware {
         'chain: 'send,
         Self: 'send,
     {
-        let policy = match &self.policy {
-            PolicySource::Own(policy) => Cow::Borrowed(policy),
-            PolicySource::Shared(shared) => Cow::Owned(shared.current()),
-        };
-        Box::pin(send::send(policy, request, extensions, next))
+        Box::pin(send::send(self.policy(), request, extensions, next))
     }
 }

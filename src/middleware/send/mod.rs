@@ -3,7 +3,7 @@
 mod asked;
 mod attempt;
 mod call;
-mod chain;
+pub(super) mod chain;
 mod end;
 mod extensions;
 mod history;
