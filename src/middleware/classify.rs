@@ -145,7 +145,7 @@ use crate::TransportError;
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn classify(error: &reqwest_middleware::Error) -> Option<TransportError> {
+pub fn classify(error: &(dyn StdError + 'static)) -> Option<TransportError> {
     // Of another send further in: what it failed with before its time ran out says nothing of the
     // attempt that was ended.
     if find::<RetryError>(error).is_some() {

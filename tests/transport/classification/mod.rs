@@ -133,7 +133,7 @@ fn check(fault: &str, method: &Method, failed: Failed) {
         !unsent(class) || processed == 0,
         "{fault}, {method}: it was processed"
     );
-    let wrapped = anyhow::Error::new(error).context("further in").into();
+    let wrapped = Error::Middleware(anyhow::Error::new(error).context("further in"));
     assert_eq!(
         classify(&wrapped),
         class,

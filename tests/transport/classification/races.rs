@@ -140,7 +140,7 @@ async fn crowd(client: Client, url: &str, log: &Log, requests: usize) {
                     .post(format!("{url}{path}"))
                     .timeout(Duration::from_secs(1));
                 if let Err(error) = request.send().await {
-                    if unsent(classify(&error.into())) {
+                    if unsent(classify(&error)) {
                         unsent_paths.push(path);
                     }
                 }
