@@ -16,6 +16,7 @@ fn run(example: &str) -> String {
 fn run_with(example: &str, variables: &[(&str, &str)]) -> String {
     let _turn = TURN.blocking_lock();
     let features = [
+        ("astral", cfg!(feature = "astral")),
         ("http2", cfg!(feature = "http2")),
         ("rustls", cfg!(feature = "rustls")),
         ("serde", cfg!(feature = "serde")),

@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports, unused_macros, clippy::disallowed_methods)]
 
 pub mod chain;
+pub mod clients;
 pub mod connector;
 pub mod h1;
 pub mod h2;

@@ -8,6 +8,10 @@ mod support;
 mod classification;
 mod complete_body;
 mod drain;
+mod each_client;
+mod execute;
+#[cfg(feature = "astral")]
+mod fork;
 mod generated_keys;
 mod judge_body;
 mod lying_servers;
