@@ -26,6 +26,8 @@ mod send_loop;
 mod several_at_once;
 mod shared_map;
 mod shared_policy;
+#[cfg(feature = "serde")]
+mod strategies;
 mod told_of_stops;
 mod total_timeouts;
 mod tracing;

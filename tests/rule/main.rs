@@ -8,4 +8,6 @@ mod model;
 mod retry_config;
 mod rule_properties;
 mod schedule;
+#[cfg(feature = "serde")]
+mod strategies;
 mod vectors;
