@@ -129,11 +129,16 @@ impl OriginPauses {
 
     /// How long a send to `origin` has to wait, in whole milliseconds; `None` if it may go.
     ///
+    /// A retry that was itself asked for a wait says so in `own`. What chance adds is added to that
+    /// too: a crowd that was asked for the same wait at the same moment, long after the pause was
+    /// set, would come back together otherwise.
+    ///
     /// `random` is asked for a jitter sample in [0, 1) if there is a pause. A send that has waited
     /// asks again, since the pause may have become longer.
     pub(crate) fn left(
         &self,
         origin: &Origin<'_>,
+        own: Option<Duration>,
         random: impl FnOnce() -> f64,
         now: Instant,
     ) -> Option<Duration> {
@@ -145,11 +150,12 @@ impl OriginPauses {
         if left.is_zero() {
             return None;
         }
-        let spread = self.shared.terms.spread;
+        let PauseTerms { max, spread } = self.shared.terms;
         // What is no number is 0, and what is too large is the most.
         let part = ((random() * f64::from(spread)) as u32).min(spread);
-        let extra = pause.wait.saturating_mul(part) / 1000;
-        Some(ceil_millis(left.saturating_add(extra)))
+        let own = own.unwrap_or_default().min(max);
+        let extra = pause.wait.max(own).saturating_mul(part) / 1000;
+        Some(ceil_millis(left.max(own).saturating_add(extra)))
     }
 
     /// How many origins are remembered: at most 1024. One is forgotten after twice the longest
@@ -224,7 +230,7 @@ mod tests {
 
         #[track_caller]
         fn left(&self, now: u64, expected: Option<u64>) {
-            let left = self.pauses.left(&origin("a"), || 0.0, self.at(now));
+            let left = self.pauses.left(&origin("a"), None, || 0.0, self.at(now));
             assert_eq!(left, expected.map(ms), "at {now} ms");
         }
     }
@@ -235,7 +241,7 @@ mod tests {
         world.left(0, None);
         world.ask(2000, 0, 100);
         world.left(100, Some(2000));
-        let other = world.pauses.left(&origin("b"), || 0.0, world.at(100));
+        let other = world.pauses.left(&origin("b"), None, || 0.0, world.at(100));
         assert_eq!(other, None);
         assert_eq!(world.pauses.origins(), 1);
     }
@@ -268,7 +274,7 @@ mod tests {
             spread: 1000,
         });
         none.ask(&origin("a"), ms(5), world.at(0), world.at(1));
-        assert_eq!(none.left(&origin("a"), || 0.5, world.at(1)), None);
+        assert_eq!(none.left(&origin("a"), None, || 0.5, world.at(1)), None);
     }
 
     #[test]
@@ -321,8 +327,31 @@ mod tests {
         ] {
             let world = World::new(spread);
             world.ask(2000, 0, 1);
-            let left = world.pauses.left(&origin("a"), || random, world.at(1001));
+            let left = world
+                .pauses
+                .left(&origin("a"), None, || random, world.at(1001));
             assert_eq!(left, Some(ms(1000 + extra)), "{spread}, {random}");
+        }
+    }
+
+    #[test]
+    fn a_retry_that_was_asked_for_a_wait_of_its_own_adds_to_that() {
+        let world = World::new(500);
+        world.ask(2000, 0, 100);
+        for (own, now, expected) in [
+            // As long as the pause, and asked for later.
+            (2000, 1100, Some(2000 + 500)),
+            // Shorter than what is left.
+            (200, 1100, Some(1000 + 500)),
+            // Longer than the pause, and than the most.
+            (4000, 1100, Some(4000 + 1000)),
+            (60_000, 1100, Some(10_000 + 2500)),
+            // No pause: the rule's own wait is all there is.
+            (2000, 2100, None),
+        ] {
+            let own = Some(ms(own));
+            let left = world.pauses.left(&origin("a"), own, || 0.5, world.at(now));
+            assert_eq!(left, expected.map(ms), "{own:?} at {now} ms");
         }
     }
 
@@ -330,14 +359,20 @@ mod tests {
     fn chance_is_asked_only_in_a_pause_and_may_ask_back() {
         let world = World::new(500);
         let never = || panic!("there is no pause");
-        assert_eq!(world.pauses.left(&origin("a"), never, world.at(0)), None);
+        assert_eq!(
+            world.pauses.left(&origin("a"), None, never, world.at(0)),
+            None
+        );
         world.ask(2000, 0, 1);
-        assert_eq!(world.pauses.left(&origin("a"), never, world.at(2001)), None);
+        assert_eq!(
+            world.pauses.left(&origin("a"), None, never, world.at(2001)),
+            None
+        );
         let curious = || {
             world.ask(2000, 5, 10);
             0.5
         };
-        let left = world.pauses.left(&origin("a"), curious, world.at(1));
+        let left = world.pauses.left(&origin("a"), None, curious, world.at(1));
         assert_eq!(left, Some(ms(2500)));
     }
 
@@ -346,9 +381,15 @@ mod tests {
         let world = World::new(0);
         world.ask(2000, 0, 0);
         let now = world.at(0) + Duration::from_micros(500);
-        assert_eq!(world.pauses.left(&origin("a"), || 0.0, now), Some(ms(2000)));
+        assert_eq!(
+            world.pauses.left(&origin("a"), None, || 0.0, now),
+            Some(ms(2000))
+        );
         let almost = world.at(2000) - Duration::from_nanos(1);
-        assert_eq!(world.pauses.left(&origin("a"), || 0.0, almost), Some(ms(1)));
+        assert_eq!(
+            world.pauses.left(&origin("a"), None, || 0.0, almost),
+            Some(ms(1))
+        );
     }
 
     #[test]
@@ -357,7 +398,7 @@ mod tests {
         let clone = world.pauses.clone();
         world.ask(2000, 0, 1);
         assert_eq!(
-            clone.left(&origin("a"), || 0.0, world.at(1)),
+            clone.left(&origin("a"), None, || 0.0, world.at(1)),
             Some(ms(2000))
         );
     }
@@ -386,7 +427,7 @@ mod tests {
         };
         let (pauses, start) = (OriginPauses::new(max), clock::now());
         pauses.ask(&origin("a"), Duration::MAX, start, start);
-        let left = pauses.left(&origin("a"), || 0.999, start);
+        let left = pauses.left(&origin("a"), None, || 0.999, start);
         assert!(left > Some(Duration::from_secs(1 << 29)));
     }
 

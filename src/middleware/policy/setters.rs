@@ -181,6 +181,8 @@ impl RetryPolicy {
     /// after the pause was set may lengthen it, nothing shortens it, and it is never longer than
     /// [`PauseTerms::max`]. Each send adds a random part of the wait, so that they do not come back
     /// together.
+    /// If a redirect was followed, the origin that answered is the one that rests. A send that a
+    /// redirect leads there does not wait, since reqwest follows it by itself.
     ///
     /// A retry that is held back stops as ever if its limits cannot hold the wait. A first attempt
     /// looks at its time left only; if that cannot hold the wait, nothing is sent, and the error is

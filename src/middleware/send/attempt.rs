@@ -30,8 +30,8 @@ pub(super) enum Examined<'a> {
 /// What came of the rest of the chain.
 enum Taken<'a> {
     Examined(Result<Response>, Examined<'a>),
-    /// A response whose body the policy may want to read, and whether it answers another request.
-    WithBody(Response, bool),
+    /// A response whose body the policy may want to read.
+    WithBody(Response, OnTheWay),
 }
 
 /// A failed attempt, as far as the response or the error does not say it.
@@ -39,9 +39,17 @@ pub(super) struct Failed<'a> {
     pub(super) result: AttemptResult,
     /// When it had failed.
     pub(super) at: Instant,
+    pub(super) on_the_way: OnTheWay,
+    pub(super) refusal: Refusal<'a>,
+}
+
+/// What became of a request on the way to its response.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OnTheWay {
     /// True if the outcome is that of another request, which went in the place of this.
     pub(super) replaced: bool,
-    pub(super) refusal: Refusal<'a>,
+    /// True if a redirect was followed, so that another origin may have answered.
+    pub(super) redirected: bool,
 }
 
 /// What is known of a response that is not the answer yet.
@@ -71,7 +79,7 @@ impl Failed<'_> {
         Self {
             result,
             at: clock::now(),
-            replaced: false,
+            on_the_way: OnTheWay::default(),
             refusal: Refusal::default(),
         }
     }
@@ -102,11 +110,11 @@ impl<'a> Call<'a> {
             None => Some((&mut running).await),
             Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
         };
-        let (response, replaced) = match self.take(outcome, running.into_notes()) {
+        let (response, on_the_way) = match self.take(outcome, running.into_notes()) {
             Taken::Examined(outcome, examined) => return (outcome, examined),
-            Taken::WithBody(response, replaced) => (response, replaced),
+            Taken::WithBody(response, on_the_way) => (response, on_the_way),
         };
-        let examining = Box::pin(self.examine_with_body(response, replaced));
+        let examining = Box::pin(self.examine_with_body(response, on_the_way));
         examining.await
     }
 
@@ -120,11 +128,14 @@ impl<'a> Call<'a> {
                 (Err(error), Examined::Failed(Failed::with(result)))
             }
             Some(Ok(response)) => {
-                let replaced = self.is_replaced(&response, &notes);
+                let on_the_way = OnTheWay {
+                    replaced: self.is_replaced(&response, &notes),
+                    redirected: self.asked.processed(&notes),
+                };
                 if self.reads_body_of(&response) {
-                    return Taken::WithBody(response, replaced);
+                    return Taken::WithBody(response, on_the_way);
                 }
-                let examined = self.examine(&response, replaced, Judgement::ByRule);
+                let examined = self.examine(&response, on_the_way, Judgement::ByRule);
                 (Ok(response), examined)
             }
         };
@@ -176,10 +187,15 @@ impl<'a> Call<'a> {
     }
 
     /// Tells an answer from a response that is refused.
-    fn examine(&self, response: &Response, replaced: bool, judgement: Judgement) -> Examined<'a> {
+    fn examine(
+        &self,
+        response: &Response,
+        on_the_way: OnTheWay,
+        judgement: Judgement,
+    ) -> Examined<'a> {
         match self.refusal(response, judgement) {
             Some(refusal) => Examined::Failed(Failed {
-                replaced,
+                on_the_way,
                 refusal,
                 ..Failed::with(AttemptResult::Status(response.status()))
             }),
@@ -199,7 +215,7 @@ impl<'a> Call<'a> {
     async fn examine_with_body(
         &mut self,
         mut response: Response,
-        replaced: bool,
+        on_the_way: OnTheWay,
     ) -> (Result<Response>, Examined<'a>) {
         let settings = self.in_force.settings();
         let mut judgement = Judgement::ByRule;
@@ -219,7 +235,7 @@ impl<'a> Call<'a> {
                 }
             }
         }
-        match self.examine(&response, replaced, judgement) {
+        match self.examine(&response, on_the_way, judgement) {
             Examined::Answer if response::is_to_be_completed(&response, settings.complete_body) => {
                 self.complete(response).await
             }

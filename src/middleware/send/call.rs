@@ -71,8 +71,8 @@ impl<'a> Call<'a> {
         self.time.is_over(self.time.started)
     }
 
-    /// Makes ready for the first attempt: there must be time for it, its origin must not be paused,
-    /// and a request without a body takes its first from the body source.
+    /// Makes ready for the first attempt: there must be time for it, its origin must not ask for
+    /// rest, and a request without a body takes its first from the body source.
     ///
     /// # Errors
     ///
@@ -84,10 +84,7 @@ impl<'a> Call<'a> {
         if self.is_late() {
             return Err((self.total_timeout(), StopReason::TotalTimeout));
         }
-        if let Err(wait) = self.wait_for_origin().await {
-            let error = Error::middleware(RetryError::OriginPaused { wait });
-            return Err((error, StopReason::Budget(wait)));
-        }
+        self.wait_for_origin().await?;
         let Some(source) = self.in_force.body_source() else {
             return Ok(request);
         };
@@ -96,13 +93,16 @@ impl<'a> Call<'a> {
         }
         let making = async { source.make().await?.put_into(&mut request) };
         match self.within_time(making).await {
-            Some(Ok(())) => Ok(request),
+            Some(Ok(())) => {}
             Some(Err(source)) => {
                 let error = Error::middleware(RetryError::BodySource { source });
-                Err((error, StopReason::NotReplayable))
+                return Err((error, StopReason::NotReplayable));
             }
-            None => Err((self.total_timeout(), StopReason::TotalTimeout)),
+            None => return Err((self.total_timeout(), StopReason::TotalTimeout)),
         }
+        // The source may have taken its time.
+        self.wait_for_origin().await?;
+        Ok(request)
     }
 
     /// The head of a response, as the closures of the policy see it.

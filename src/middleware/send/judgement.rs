@@ -81,14 +81,14 @@ impl<'a> Call<'a> {
             // If nothing was kept, the rule has a reason of its own to stop.
             replayable: self.asked.kept().is_none_or(|kept| kept.is_ready(unsent)),
             vetoed: failed.refusal.vetoed || settings.veto(&outcome),
-            replaced: failed.replaced,
+            replaced: failed.on_the_way.replaced,
             ..Attempt::new(&self.asked.method)
         };
         record.asked = rule.asked(&outcome, &facts);
         if let Some(asked) = record.asked {
-            self.note_rest(asked, failed.at);
+            self.note_rest(asked, failed, response.map(Response::url));
         }
-        facts.paused = self.origin_pause(failed.at);
+        facts.paused = self.origin_pause(record.asked, failed.at);
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
         let (duration, source) = rule.wait_or_reason(&outcome, &facts)?;

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
+use reqwest_middleware::Error;
 use tokio::time::Instant;
 
+use super::attempt::Failed;
 use super::call::Call;
 use crate::middleware::clock;
+use crate::middleware::error::RetryError;
 use crate::middleware::origins::OriginPauses;
 use crate::middleware::trace;
 use crate::rule::StopReason;
@@ -15,34 +19,52 @@ impl Call<'_> {
         self.in_force.settings().pause_origins.as_ref()
     }
 
-    /// Notes that the origin asked for this wait with its answer to the current attempt.
-    pub(super) fn note_rest(&self, asked: Duration, now: Instant) {
-        if let (Some(pauses), Some(url)) = (self.pauses(), self.asked.url()) {
-            pauses.ask(&url.into(), asked, self.history.attempt_begun(), now);
+    /// Notes that an origin asked for this wait with its answer to the current attempt: the one that
+    /// the request went to, or the one to which it was redirected.
+    pub(super) fn note_rest(
+        &self,
+        asked: Duration,
+        failed: &Failed<'_>,
+        answered_by: Option<&Url>,
+    ) {
+        let url = match answered_by {
+            Some(url) if failed.on_the_way.redirected => Some(url),
+            _ => self.asked.url(),
+        };
+        if let (Some(pauses), Some(url)) = (self.pauses(), url) {
+            let begun = self.history.attempt_begun();
+            pauses.ask(&url.into(), asked, begun, failed.at);
         }
     }
 
-    /// How long the origin still asks for rest; `None` if it does not.
-    pub(super) fn origin_pause(&self, now: Instant) -> Option<Duration> {
+    /// How long the origin still asks for rest, for a send that was itself asked for the wait `own`;
+    /// `None` if it does not.
+    pub(super) fn origin_pause(&self, own: Option<Duration>, now: Instant) -> Option<Duration> {
         let random = || self.in_force.settings().jitter_source();
-        self.pauses()?.left(&self.asked.url()?.into(), random, now)
+        let pauses = self.pauses()?;
+        pauses.left(&self.asked.url()?.into(), own, random, now)
     }
 
     /// Waits before the first attempt while the origin asks for rest.
     ///
     /// # Errors
     ///
-    /// The wait that the time of the send cannot hold.
-    pub(super) async fn wait_for_origin(&mut self) -> Result<(), Duration> {
+    /// The error of the send, and the reason to stop: its time cannot hold the wait, or it woke too
+    /// late.
+    pub(super) async fn wait_for_origin(&mut self) -> Result<(), (Error, StopReason)> {
         loop {
             let now = clock::now();
-            let Some(wait) = self.origin_pause(now) else {
+            let Some(wait) = self.origin_pause(None, now) else {
                 return Ok(());
             };
             if self.time.remaining(now).is_some_and(|left| wait >= left) {
-                return Err(wait);
+                let error = Error::middleware(RetryError::OriginPaused { wait });
+                return Err((error, StopReason::Budget(wait)));
             }
             self.hold_back(wait, now).await;
+            if self.time.is_over(clock::now()) {
+                return Err((self.total_timeout(), StopReason::TotalTimeout));
+            }
         }
     }
 
@@ -54,7 +76,7 @@ impl Call<'_> {
     pub(super) async fn wait_for_origin_again(&mut self) -> Result<(), StopReason> {
         loop {
             let now = clock::now();
-            let Some(wait) = self.origin_pause(now) else {
+            let Some(wait) = self.origin_pause(None, now) else {
                 return Ok(());
             };
             if let Some(reason) = self.overdue(clock::later(now, wait), wait) {

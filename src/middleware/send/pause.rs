@@ -79,6 +79,10 @@ impl Call<'_> {
     async fn next_request(&mut self, wait: Wait) -> std::result::Result<Request, StopReason> {
         let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
         let made = self.within_time(kept.next()).await;
+        if made.is_some() {
+            // A source of bodies may have taken its time.
+            self.wait_for_origin_again().await?;
+        }
         if let Some(reason) = self.overdue(clock::now(), wait.duration) {
             return Err(reason);
         }
