@@ -14,6 +14,7 @@ mod extensions;
 mod limits;
 mod long_reports;
 mod nesting;
+mod origin_pauses;
 mod overrides;
 mod overrides_in_request;
 mod policy;

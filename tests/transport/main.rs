@@ -15,6 +15,7 @@ mod fork;
 mod generated_keys;
 mod judge_body;
 mod lying_servers;
+mod origin_pauses;
 mod other_requests;
 mod redirects;
 mod refused_streams;
