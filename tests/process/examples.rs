@@ -293,3 +293,96 @@ fn each_route_shows_its_schedule() {
         assert!(schedule.starts_with(retries), "{url}: {schedule}");
     }
 }
+
+/// How many attempts a block shows after its heading, and what its last line says.
+fn attempts_and_end(printed: &str, request: &str) -> (usize, String) {
+    let mut lines = block(printed, request);
+    let end = lines.pop().unwrap_or_default();
+    (lines.len(), end)
+}
+
+#[test]
+fn what_a_body_says_is_done() {
+    let printed = run("json_errors");
+    for (call, attempts, end) in [
+        ("search: ", 2, "200 answer".to_owned()),
+        ("prices: ", 2, "200 answer".to_owned()),
+        ("stock: ", 2, "200 answer".to_owned()),
+        (
+            "translate: ",
+            1,
+            format!("429 stop {}", StopReason::NotRetryable),
+        ),
+        (
+            "transfer: ",
+            1,
+            format!("200 stop {}", StopReason::MethodNotAllowed),
+        ),
+    ] {
+        assert_eq!(attempts_and_end(&printed, call), (attempts, end), "{call}");
+    }
+    for (call, wait) in [
+        ("prices: ", "200 wait 250 ms"),
+        ("stock: ", "429 wait 120 ms"),
+    ] {
+        let asked = &block(&printed, call)[1];
+        assert!(asked.starts_with(wait), "{asked}");
+    }
+    // The bodies that were judged came back whole.
+    assert_eq!(
+        printed.matches("came back: \"done\"").count(),
+        3,
+        "{printed}"
+    );
+    assert_eq!(
+        printed.matches("came back: {\"code\"").count(),
+        2,
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_token_is_renewed_once() {
+    let printed = run("token");
+    for line in [
+        "POST /orders  200 after 2 attempts, 2 tokens issued so far",
+        "GET  /orders  200 after 1 attempts, 2 tokens issued so far",
+        "GET  /admin   401 after 2 attempts, 3 tokens issued so far",
+    ] {
+        assert!(printed.contains(line), "{printed}");
+    }
+}
+
+#[test]
+fn a_poll_ends_by_its_own_limit_and_takes_nothing_from_the_budget() {
+    let printed = run("poll");
+    let ready = attempts_and_end(&printed, "GET /exports/small");
+    assert_eq!(ready, (5, "200 answer".to_owned()));
+    let (_, endless) = attempts_and_end(&printed, "GET /exports/endless");
+    assert!(endless.ends_with("would reach the hard limit"), "{endless}");
+    let others = attempts_and_end(&printed, "The budget is still there");
+    assert_eq!(others, (2, "200 answer".to_owned()));
+}
+
+#[test]
+fn a_scrape_shows_retries_recoveries_and_waits() {
+    let printed = run("metrics");
+    for line in [
+        "http_client_retries_total{call=\"list-orders\",after=\"503\"} 1",
+        "http_client_retries_total{call=\"list-orders\",after=\"429\"} 1",
+        "http_client_retries_total{call=\"list-orders\",after=\"closed\"} 1",
+        "http_client_retries_total{call=\"year-report\",after=\"502\"} 3",
+        "http_client_recoveries_total{attempts=\"2\"} 1",
+        "http_client_recoveries_total{attempts=\"3\"} 1",
+        "http_client_given_up_total{call=\"create-order\",reason=\"method_not_allowed\"} 1",
+        "http_client_given_up_total{call=\"price-list\",reason=\"retry_after_too_long\"} 1",
+        "http_client_given_up_total{call=\"year-report\",reason=\"exhausted\"} 1",
+        "http_client_retry_wait_seconds_sum{source=\"server\"} 0.15",
+        "http_client_retry_wait_seconds_count{source=\"backoff\"} 5",
+    ] {
+        assert!(
+            printed.lines().any(|printed| printed == line),
+            "{line}\n{printed}"
+        );
+    }
+}
