@@ -15,6 +15,9 @@
 //! - [Testing your own rule](testing_your_own_rule): without a network and without waiting.
 //! - [Coming from reqwest-retry](coming_from_reqwest_retry): call by call, and what then behaves
 //!   differently.
+//! - [Recipes](recipes): what people build around retries, each short enough to be copied.
+//! - [What it leaves out, and why](what_it_leaves_out): what others have, and what to use in its
+//!   place.
 //! - [What it costs](what_it_costs): what the middleware adds to a request, and what grows.
 
 // The guides name the crate's types as its own docs do.
@@ -53,3 +56,9 @@ pub mod coming_from_reqwest_retry {}
 
 #[doc = include_str!("what_it_costs.md")]
 pub mod what_it_costs {}
+
+#[doc = include_str!("recipes.md")]
+pub mod recipes {}
+
+#[doc = include_str!("what_it_leaves_out.md")]
+pub mod what_it_leaves_out {}
