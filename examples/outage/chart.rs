@@ -10,7 +10,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::model::{END, OUTAGE_END, OUTAGE_START, Policy, Run, SECOND, Second, capacity};
 use super::{grouped, recovery};
 
-const SIZE: (u32, u32) = (800, 940);
+const SIZE: (u32, u32) = (800, 1149);
 const HEAD: u32 = 104;
 const COLUMNS: usize = 2;
 /// How many seconds make one point of a line: a panel has about one pixel for each.
@@ -46,7 +46,7 @@ pub fn draw(
 
 fn draw_head(area: &Canvas<'_>, clients: u32) -> Result<(), Box<dyn Error>> {
     let title = format!(
-        "A ten-minute outage for {} clients, and eight ways to retry",
+        "A ten-minute outage for {} clients, and ten ways to retry",
         grouped(clients.into())
     );
     area.draw(&Text::new(title, (16, 16), bold(19, &INK)))?;

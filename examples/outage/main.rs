@@ -20,6 +20,11 @@
 //!    rule to little more than no retries at all, and gives up as much as they do, so keep it,
 //!    unless the requests have to succeed in the end: then take it off and wait long, with jitter
 //!    and a hard limit.
+//! 4. Let the sends of a process wait together once the service asks for rest
+//!    (`RetryPolicy::pause_origins`), and it refuses a twentieth of what it had to refuse; but they
+//!    come back together too, so spread them over longer than the service needs to answer them all
+//!    (80 seconds here): over two minutes nothing is lost and nothing is left to recover from, over
+//!    half a minute it takes nine minutes, and without spread it is worse than without the pause.
 //!
 //! # The model
 //!
@@ -32,9 +37,9 @@
 //! so that enough of them leave no time for answers.
 //!
 //! [`RetryRule::decide`] decides about every refusal, and nothing else of the crate takes part. The
-//! budget is that of tower, but counted in simulated time, since tower's own reads a clock; each
-//! holds for the five thousand clients of a process. Chance is seeded: each run gives the same
-//! figures.
+//! budget is that of tower, and the pause is this crate's, but both in simulated time, since the
+//! originals read a clock; each holds for the five thousand clients of a process. Chance is seeded:
+//! each run gives the same figures.
 
 use std::error::Error;
 use std::num::NonZeroU32;
@@ -77,7 +82,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// The rules that are compared, two by two.
-fn policies() -> [Policy; 8] {
+fn policies() -> [Policy; 10] {
     let never = RetryRule::never();
     let at_once = RetryRule {
         max_retries: 5,
@@ -115,6 +120,7 @@ fn policies() -> [Policy; 8] {
         rule,
         refusal: HeaderMap::new(),
         budget: false,
+        pause: None,
     };
     let budgeted = |name, rule| Policy {
         budget: true,
@@ -123,6 +129,10 @@ fn policies() -> [Policy; 8] {
     let told = |name, rule| Policy {
         refusal: in_a_minute.clone(),
         ..plain(name, rule)
+    };
+    let pausing = |name, spread| Policy {
+        pause: Some(spread),
+        ..told(name, obedient(0))
     };
     [
         plain("no retry", never),
@@ -133,6 +143,8 @@ fn policies() -> [Policy; 8] {
         budgeted("full jitter, with a budget", backoff(Jitter::Full)),
         told("Retry-After: 60, no spread", obedient(0)),
         told("Retry-After: 60, spread by half", obedient(500)),
+        pausing("60 s of pause, no spread", 0),
+        pausing("60 s of pause, spread by 120 s", 2000),
     ]
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
-use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule};
+use reqwest_retry_rules::{Attempt, AttemptOutcome, Decision, RetryRule, retry_after_ms};
 
 pub const SECOND: u32 = 1000;
 pub const OUTAGE_START: u32 = 60 * SECOND;
@@ -20,7 +20,7 @@ const REFUSAL: f64 = 0.2;
 const QUEUE: f64 = SECOND as f64;
 /// The way to the service and back: at least this, and up to three times as much again.
 const ROUND_TRIP: u32 = 20;
-/// How many clients share a process, and with it a retry budget.
+/// How many clients share a process, and with it a retry budget and what the service asked for.
 const CLIENTS_OF_A_PROCESS: u32 = 5000;
 
 /// What is compared: a rule, what the service says to it, and whether a budget holds.
@@ -30,6 +30,9 @@ pub struct Policy {
     /// The headers of every 503.
     pub refusal: HeaderMap,
     pub budget: bool,
+    /// Whether all sends of a process wait together once the service asked for that, and by how many
+    /// thousandths of the wait they are spread then.
+    pub pause: Option<u32>,
 }
 
 /// What came of a policy.
@@ -89,6 +92,7 @@ pub fn run(policy: &Policy, clients: u32, seed: u64) -> Run {
     let mut service = Service::new(clients);
     let processes = clients.div_ceil(CLIENTS_OF_A_PROCESS);
     let mut budgets = vec![Budget::default(); processes as usize];
+    let mut pauses = vec![Pause::default(); processes as usize];
     let mut seconds = vec![Second::default(); (END / SECOND) as usize];
     let (mut sends, mut lost) = (0, 0);
 
@@ -110,7 +114,14 @@ pub fn run(policy: &Policy, clients: u32, seed: u64) -> Run {
         agenda.swap(now, &mut due);
         for request in due.drain(..) {
             let client = request.client;
-            let budget = &mut budgets[(client % processes) as usize];
+            let process = (client % processes) as usize;
+            let (budget, pause) = (&mut budgets[process], &mut pauses[process]);
+            if let Some(spread) = policy.pause {
+                if let Some(wait) = pause.left(now, 0, spread, &mut chance) {
+                    agenda.add(request.held_back(now + wait));
+                    continue;
+                }
+            }
             seconds[second].sent += 1;
             sends += u64::from(request.attempt == 0);
 
@@ -128,7 +139,13 @@ pub fn run(policy: &Policy, clients: u32, seed: u64) -> Run {
 
             seconds[second].refused += 1;
             let refused = now + chance.round_trip();
+            let paused = policy.pause.and_then(|spread| {
+                let asked = asked_wait(&policy.refusal)?;
+                pause.ask(asked, now, refused);
+                pause.left(refused, asked, spread, &mut chance)
+            });
             let facts = Attempt {
+                paused: paused.map(|wait| Duration::from_millis(wait.into())),
                 attempt: request.attempt,
                 random: chance.sample(),
                 elapsed: Duration::from_millis(u64::from(refused - request.begun)),
@@ -231,6 +248,44 @@ impl Budget {
     }
 }
 
+/// How long a refusal asks to wait.
+fn asked_wait(refusal: &HeaderMap) -> Option<u32> {
+    let wait = retry_after_ms(refusal, None)?;
+    u32::try_from(wait.as_millis()).ok()
+}
+
+/// Until when the service asked a process for rest, as `RetryPolicy::pause_origins` keeps it.
+#[derive(Clone, Copy, Default)]
+struct Pause {
+    set: u32,
+    until: u32,
+    wait: u32,
+}
+
+impl Pause {
+    /// A refusal of what was sent at `sent` asks for a wait. Only what was sent since the pause was
+    /// set has news.
+    fn ask(&mut self, wait: u32, sent: u32, now: u32) {
+        if sent > self.set && now + wait > self.until {
+            *self = Pause {
+                set: now,
+                until: now + wait,
+                wait,
+            };
+        }
+    }
+
+    /// How long a send waits that was itself asked for the wait `own`.
+    fn left(&self, now: u32, own: u32, spread: u32, chance: &mut Chance) -> Option<u32> {
+        if !(self.set..self.until).contains(&now) {
+            return None;
+        }
+        let part = (chance.sample() * f64::from(spread)) as u32;
+        let extra = u64::from(self.wait.max(own)) * u64::from(part) / 1000;
+        Some((self.until - now).max(own) + extra as u32)
+    }
+}
+
 /// A request on its way: whose it is, when it reaches the service, and of which send it is the
 /// last attempt so far.
 #[derive(Clone, Copy)]
@@ -249,6 +304,10 @@ impl Request {
             begun: due,
             attempt: 0,
         }
+    }
+
+    fn held_back(self, due: u32) -> Self {
+        Request { due, ..self }
     }
 
     fn again(self, due: u32) -> Self {
