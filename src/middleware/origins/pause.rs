@@ -129,16 +129,25 @@ impl OriginPauses {
 
     /// How long a send to `origin` has to wait, in whole milliseconds; `None` if it may go.
     ///
-    /// A retry that was itself asked for a wait says so in `own`. What chance adds is added to that
-    /// too: a crowd that was asked for the same wait at the same moment, long after the pause was
-    /// set, would come back together otherwise.
-    ///
     /// `random` is asked for a jitter sample in [0, 1) if there is a pause. A send that has waited
     /// asks again, since the pause may have become longer.
     pub(crate) fn left(
         &self,
         origin: &Origin<'_>,
-        own: Option<Duration>,
+        random: impl FnOnce() -> f64,
+        now: Instant,
+    ) -> Option<Duration> {
+        self.left_after(origin, Duration::ZERO, random, now)
+    }
+
+    /// Like [`left`](Self::left), for a retry that was itself asked for the wait `own`.
+    ///
+    /// What chance adds is added to that too: a crowd that was asked for the same wait at the same
+    /// moment, long after the pause was set, would come back together otherwise.
+    pub(crate) fn left_after(
+        &self,
+        origin: &Origin<'_>,
+        own: Duration,
         random: impl FnOnce() -> f64,
         now: Instant,
     ) -> Option<Duration> {
@@ -153,7 +162,7 @@ impl OriginPauses {
         let PauseTerms { max, spread } = self.shared.terms;
         // What is no number is 0, and what is too large is the most.
         let part = ((random() * f64::from(spread)) as u32).min(spread);
-        let own = own.unwrap_or_default().min(max);
+        let own = own.min(max);
         let extra = pause.wait.max(own).saturating_mul(part) / 1000;
         Some(ceil_millis(left.max(own).saturating_add(extra)))
     }
@@ -230,7 +239,7 @@ mod tests {
 
         #[track_caller]
         fn left(&self, now: u64, expected: Option<u64>) {
-            let left = self.pauses.left(&origin("a"), None, || 0.0, self.at(now));
+            let left = self.pauses.left(&origin("a"), || 0.0, self.at(now));
             assert_eq!(left, expected.map(ms), "at {now} ms");
         }
     }
@@ -241,7 +250,7 @@ mod tests {
         world.left(0, None);
         world.ask(2000, 0, 100);
         world.left(100, Some(2000));
-        let other = world.pauses.left(&origin("b"), None, || 0.0, world.at(100));
+        let other = world.pauses.left(&origin("b"), || 0.0, world.at(100));
         assert_eq!(other, None);
         assert_eq!(world.pauses.origins(), 1);
     }
@@ -274,7 +283,7 @@ mod tests {
             spread: 1000,
         });
         none.ask(&origin("a"), ms(5), world.at(0), world.at(1));
-        assert_eq!(none.left(&origin("a"), None, || 0.5, world.at(1)), None);
+        assert_eq!(none.left(&origin("a"), || 0.5, world.at(1)), None);
     }
 
     #[test]
@@ -327,9 +336,7 @@ mod tests {
         ] {
             let world = World::new(spread);
             world.ask(2000, 0, 1);
-            let left = world
-                .pauses
-                .left(&origin("a"), None, || random, world.at(1001));
+            let left = world.pauses.left(&origin("a"), || random, world.at(1001));
             assert_eq!(left, Some(ms(1000 + extra)), "{spread}, {random}");
         }
     }
@@ -349,9 +356,9 @@ mod tests {
             // No pause: the rule's own wait is all there is.
             (2000, 2100, None),
         ] {
-            let own = Some(ms(own));
-            let left = world.pauses.left(&origin("a"), own, || 0.5, world.at(now));
-            assert_eq!(left, expected.map(ms), "{own:?} at {now} ms");
+            let (own, now) = (ms(own), world.at(now));
+            let left = world.pauses.left_after(&origin("a"), own, || 0.5, now);
+            assert_eq!(left, expected.map(ms), "{own:?}");
         }
     }
 
@@ -359,20 +366,14 @@ mod tests {
     fn chance_is_asked_only_in_a_pause_and_may_ask_back() {
         let world = World::new(500);
         let never = || panic!("there is no pause");
-        assert_eq!(
-            world.pauses.left(&origin("a"), None, never, world.at(0)),
-            None
-        );
+        assert_eq!(world.pauses.left(&origin("a"), never, world.at(0)), None);
         world.ask(2000, 0, 1);
-        assert_eq!(
-            world.pauses.left(&origin("a"), None, never, world.at(2001)),
-            None
-        );
+        assert_eq!(world.pauses.left(&origin("a"), never, world.at(2001)), None);
         let curious = || {
             world.ask(2000, 5, 10);
             0.5
         };
-        let left = world.pauses.left(&origin("a"), None, curious, world.at(1));
+        let left = world.pauses.left(&origin("a"), curious, world.at(1));
         assert_eq!(left, Some(ms(2500)));
     }
 
@@ -381,15 +382,9 @@ mod tests {
         let world = World::new(0);
         world.ask(2000, 0, 0);
         let now = world.at(0) + Duration::from_micros(500);
-        assert_eq!(
-            world.pauses.left(&origin("a"), None, || 0.0, now),
-            Some(ms(2000))
-        );
+        assert_eq!(world.pauses.left(&origin("a"), || 0.0, now), Some(ms(2000)));
         let almost = world.at(2000) - Duration::from_nanos(1);
-        assert_eq!(
-            world.pauses.left(&origin("a"), None, || 0.0, almost),
-            Some(ms(1))
-        );
+        assert_eq!(world.pauses.left(&origin("a"), || 0.0, almost), Some(ms(1)));
     }
 
     #[test]
@@ -398,7 +393,7 @@ mod tests {
         let clone = world.pauses.clone();
         world.ask(2000, 0, 1);
         assert_eq!(
-            clone.left(&origin("a"), None, || 0.0, world.at(1)),
+            clone.left(&origin("a"), || 0.0, world.at(1)),
             Some(ms(2000))
         );
     }
@@ -427,7 +422,7 @@ mod tests {
         };
         let (pauses, start) = (OriginPauses::new(max), clock::now());
         pauses.ask(&origin("a"), Duration::MAX, start, start);
-        let left = pauses.left(&origin("a"), None, || 0.999, start);
+        let left = pauses.left(&origin("a"), || 0.999, start);
         assert!(left > Some(Duration::from_secs(1 << 29)));
     }
 

@@ -88,7 +88,7 @@ impl<'a> Call<'a> {
         if let Some(asked) = record.asked {
             self.note_rest(asked, failed, response.map(Response::url));
         }
-        facts.paused = self.origin_pause(record.asked, failed.at);
+        facts.paused = self.origin_pause_after(record.asked.unwrap_or_default(), failed.at);
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
         let (duration, source) = rule.wait_or_reason(&outcome, &facts)?;

@@ -37,12 +37,17 @@ impl Call<'_> {
         }
     }
 
-    /// How long the origin still asks for rest, for a send that was itself asked for the wait `own`;
-    /// `None` if it does not.
-    pub(super) fn origin_pause(&self, own: Option<Duration>, now: Instant) -> Option<Duration> {
+    /// How long the origin still asks for rest; `None` if it does not.
+    fn origin_pause(&self, now: Instant) -> Option<Duration> {
         let random = || self.in_force.settings().jitter_source();
-        let pauses = self.pauses()?;
-        pauses.left(&self.asked.url()?.into(), own, random, now)
+        self.pauses()?.left(&self.asked.url()?.into(), random, now)
+    }
+
+    /// Likewise, for a send that was itself asked for the wait `own`.
+    pub(super) fn origin_pause_after(&self, own: Duration, now: Instant) -> Option<Duration> {
+        let random = || self.in_force.settings().jitter_source();
+        let (pauses, origin) = (self.pauses()?, self.asked.url()?.into());
+        pauses.left_after(&origin, own, random, now)
     }
 
     /// Waits before the first attempt while the origin asks for rest.
@@ -54,7 +59,7 @@ impl Call<'_> {
     pub(super) async fn wait_for_origin(&mut self) -> Result<(), (Error, StopReason)> {
         loop {
             let now = clock::now();
-            let Some(wait) = self.origin_pause(None, now) else {
+            let Some(wait) = self.origin_pause(now) else {
                 return Ok(());
             };
             if self.time.remaining(now).is_some_and(|left| wait >= left) {
@@ -76,7 +81,7 @@ impl Call<'_> {
     pub(super) async fn wait_for_origin_again(&mut self) -> Result<(), StopReason> {
         loop {
             let now = clock::now();
-            let Some(wait) = self.origin_pause(None, now) else {
+            let Some(wait) = self.origin_pause(now) else {
                 return Ok(());
             };
             if let Some(reason) = self.overdue(clock::later(now, wait), wait) {
