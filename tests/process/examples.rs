@@ -386,3 +386,17 @@ fn a_scrape_shows_retries_recoveries_and_waits() {
         );
     }
 }
+
+#[cfg(feature = "serde")]
+#[test]
+fn settings_are_read_again_when_their_file_changes_and_kept_if_it_does_not_read() {
+    let printed = run("reload");
+    let sent: Vec<_> = printed
+        .lines()
+        .filter(|line| line.contains(" after ") || line.starts_with("kept"))
+        .map(|line| line.split(':').next().unwrap_or_default())
+        .collect();
+    let twice = "503 Service Unavailable after 2 attempts";
+    let four = "503 Service Unavailable after 4 attempts";
+    assert_eq!(sent, [twice, "kept the settings", twice, four]);
+}
