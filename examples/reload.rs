@@ -7,7 +7,6 @@
 //! `notify` watches the folder of the file, since an editor may put a new file in its place. A file
 //! that does not read is reported, and the settings that were in force stay.
 
-#[allow(dead_code)]
 mod support;
 
 use std::path::Path;
@@ -34,7 +33,7 @@ async fn main() -> anyhow::Result<()> {
     fs::write(&file, "preset = \"transient\"\nmax_retries = 1\n")?;
 
     let policy = SharedPolicy::new(read(&file)?);
-    let client = ClientBuilder::new(client_builder().build()?)
+    let client = ClientBuilder::new(client_builder().no_proxy().build()?)
         .with(RetryMiddleware::shared(policy.clone()))
         .build();
 
