@@ -386,3 +386,25 @@ fn a_scrape_shows_retries_recoveries_and_waits() {
         );
     }
 }
+
+#[test]
+fn the_work_example_does_again_what_may_be_and_places_one_order() {
+    let printed = run("work");
+    let index = block(&printed, "An index");
+    assert_eq!(
+        index[1..],
+        [
+            "call: the response's body broke off",
+            "call: 200",
+            "[1, 2, 3]"
+        ]
+    );
+    let order = block(&printed, "An order");
+    let stop = format!("stop: {}", StopReason::MethodNotAllowed);
+    let expected = [
+        "call: the response's body broke off",
+        &stop,
+        "orders placed: 1",
+    ];
+    assert_eq!(order[1..], expected);
+}
