@@ -69,6 +69,10 @@
 //!   [`RoutePattern`], have rules of their own; [`RetryConfig`] for what of it stands in a file;
 //!   [`RetryBudget`]; [`client_builder`], [`client_builder_with_redirects`] and
 //!   [`tracked_redirects`].
+//! - **Work beyond one head**, such as a body that is decoded or answers that are joined:
+//!   [`RetryPolicy::run`], and [`RetryPolicy::run_judged`] with [`Failure`]. The promise holds for
+//!   the whole work, as far as its sends go through this crate; for others whoever calls `run`
+//!   vouches.
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
 //!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`], [`Overrides`]. **What a task changes**:

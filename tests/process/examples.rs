@@ -400,3 +400,25 @@ fn settings_are_read_again_when_their_file_changes_and_kept_if_it_does_not_read(
     let four = "503 Service Unavailable after 4 attempts";
     assert_eq!(sent, [twice, "kept the settings", twice, four]);
 }
+
+#[test]
+fn the_work_example_does_again_what_may_be_and_places_one_order() {
+    let printed = run("work");
+    let index = block(&printed, "An index");
+    assert_eq!(
+        index[1..],
+        [
+            "call: the response's body broke off",
+            "call: 200",
+            "[1, 2, 3]"
+        ]
+    );
+    let order = block(&printed, "An order");
+    let stop = format!("stop: {}", StopReason::MethodNotAllowed);
+    let expected = [
+        "call: the response's body broke off",
+        &stop,
+        "orders placed: 1",
+    ];
+    assert_eq!(order[1..], expected);
+}

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use crate::middleware::classify::{classify_body, classify_request};
 use crate::middleware::error::RetryError;
-use crate::middleware::error_chain::chain;
+use crate::middleware::error_chain::{chain, find};
 use crate::middleware::policy::Settings;
 use crate::rule::TransportError;
 
@@ -52,6 +52,9 @@ impl<'a> Said<'a> {
                 return Some(Self { what, url: None });
             }
             if let Some(error) = link.downcast_ref::<reqwest_middleware::Error>() {
+                if is_of_an_answer(error) {
+                    return None;
+                }
                 let what = What::NoHead(settings.classify_with(error)?);
                 let url = error.url();
                 return Some(Self { what, url });
@@ -66,6 +69,13 @@ impl<'a> Said<'a> {
             url: None,
         })
     }
+}
+
+/// True if there was a head, or the error is this crate's own: no closure is asked about these.
+fn is_of_an_answer(error: &reqwest_middleware::Error) -> bool {
+    let of_answer =
+        |error: &reqwest::Error| error.is_status() || error.is_body() || error.is_decode();
+    find(error).is_some_and(of_answer) || find::<RetryError>(error).is_some()
 }
 
 fn of_reqwest(error: &reqwest::Error) -> What {

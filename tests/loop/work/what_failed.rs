@@ -393,3 +393,24 @@ async fn a_send_is_repeatable_by_the_rule_of_its_own_route() {
         assert_eq!(went.1.attempts(), calls, "{created}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_closure_that_classifies_errors_is_not_asked_about_answers() {
+    let policy = RetryPolicy::from(at_once()).classify_with(|_| Some(TransportError::Closed));
+    for (act, result) in [
+        (
+            (|| status(404)) as fn() -> Act,
+            AttemptResult::Status(http::StatusCode::NOT_FOUND),
+        ),
+        (|| ok().body("no number"), AttemptResult::Error),
+    ] {
+        let transport = Transport::choose(move |_| act());
+        let client = without_retries(&transport);
+        let went: (Result<u32>, _) = run(policy.clone(), async |_| {
+            Ok(get(&client, "").await?.json().await?)
+        })
+        .await;
+        assert_stopped(&went, 1, StopReason::NotRetryable);
+        assert_eq!(went.1.records()[0].result(), result);
+    }
+}
