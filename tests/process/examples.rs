@@ -101,6 +101,20 @@ fn quickstart() -> String {
     panic!("no request came too soon in any run");
 }
 
+#[cfg(feature = "serde")]
+#[test]
+fn the_strategies_show_what_each_decides() {
+    let printed = run("strategies");
+    assert!(
+        printed.starts_with("uv: after [500ms, 1s, 2s]\n"),
+        "{printed}"
+    );
+    assert_eq!(
+        printed.matches("Certificate    -       -       -").count(),
+        7
+    );
+}
+
 #[test]
 fn the_quickstart_shows_what_became_of_each_request() {
     let printed = quickstart();

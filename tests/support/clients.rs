@@ -11,7 +11,7 @@ use reqwest_retry_rules::{ErrorExt, RetryLog, RetryMiddleware, RetryPolicy};
 use super::sends::Went;
 
 /// What a client's error can be asked, besides what every error can.
-pub trait ClientError: ErrorExt + StdError + Send + Sync + 'static {
+pub trait ClientError: ErrorExt + StdError + From<reqwest::Error> + Send + Sync + 'static {
     fn is_timeout(&self) -> bool;
     fn is_connect(&self) -> bool;
     fn is_builder(&self) -> bool;

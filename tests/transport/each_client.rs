@@ -22,7 +22,7 @@ use crate::support::h1::H1;
 use crate::support::h2::{Act as Act2, H2};
 use crate::support::hang::Hang;
 use crate::support::refused::Refused;
-use crate::support::script::{Act, Answer, End};
+use crate::support::script::{Act, Answer, Body as AnswerBody, End};
 use crate::support::sends::{REFUSED_STREAM, Went, at_once};
 use crate::support::tls::{self, Cert, Tls};
 
@@ -321,6 +321,47 @@ with_each_client! {
             Some(RetryError::TotalTimeout { attempts: 2, last: Some(_), .. })
         ));
         assert_eq!(error.to_string(), "the total timeout ran out in attempt 2");
+    }
+
+    async fn a_work_is_done_again_if_the_body_of_its_answer_breaks_off<K>() {
+        let short = || Answer::new(200).send(AnswerBody::Short(9, "half".into()));
+        let server = H1::start(vec![short().into(), Act::status(503), Act::ok("whole")]).await;
+        let policy = RetryPolicy::from(at_once(2));
+        let work = async |_attempt| -> Result<String, K::Error> {
+            let request = client().get(server.url("/")).build()?;
+            let mut map = Extensions::new();
+            let sent = K::execute(client(), policy.clone(), request, &mut map);
+            Ok(sent.await?.error_for_status()?.text().await?)
+        };
+        assert_eq!(policy.run(work).await.unwrap(), "whole");
+        assert_eq!(server.count(), 3);
+
+        // The twin: a POST was processed.
+        let server = H1::start(short()).await;
+        let work = async |_attempt| -> Result<String, K::Error> {
+            let request = client().post(server.url("/")).build()?;
+            let mut map = Extensions::new();
+            let sent = K::execute(client(), policy.clone(), request, &mut map);
+            Ok(sent.await?.error_for_status()?.text().await?)
+        };
+        let error = policy.run(work).await.unwrap_err();
+        assert!(error.reqwest().unwrap().is_decode());
+        assert_eq!(server.count(), 1);
+    }
+
+    /// The error of a chain is not reqwest's own here.
+    async fn a_work_whose_send_ran_out_of_time_is_done_again_as_a_timeout_is<K>() {
+        let server = H1::start(Act::Silence).await;
+        let work = async |_attempt| -> Result<(), K::Error> {
+            let mut map = Extensions::new();
+            map.insert(TotalTimeout(Duration::from_millis(100)));
+            let request = client().get(server.url("/")).build()?;
+            K::execute(client(), RetryPolicy::from(at_once(0)), request, &mut map).await?;
+            Ok(())
+        };
+        let error = RetryPolicy::from(at_once(1)).run(work).await.unwrap_err();
+        assert!(error.timed_out() && !error.is_timeout());
+        assert_eq!(server.count(), 2);
     }
 
     async fn a_send_that_is_dropped_sends_no_more<K>() {
