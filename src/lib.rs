@@ -57,7 +57,8 @@
 //!   chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
 //!   retried?](guide::why_was_my_request_not_retried), [testing your own
 //!   rule](guide::testing_your_own_rule), [coming from
-//!   reqwest-retry](guide::coming_from_reqwest_retry), [what it costs](guide::what_it_costs).
+//!   reqwest-retry](guide::coming_from_reqwest_retry), [recipes](guide::recipes), [what it leaves
+//!   out, and why](guide::what_it_leaves_out), [what it costs](guide::what_it_costs).
 //! - **The rule**, pure, on `std`, `http` and `httpdate`: [`RetryRule`], [`StatusRule`],
 //!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]. The facts that it is asked about are
 //!   [`Attempt`] and [`AttemptOutcome`] with its [`TransportError`]; its answer is [`Decision`] with

@@ -436,3 +436,18 @@ fn the_work_example_does_again_what_may_be_and_places_one_order() {
     ];
     assert_eq!(order[1..], expected);
 }
+
+#[test]
+fn a_download_goes_on_and_begins_again_if_the_file_has_changed() {
+    let printed = run("download");
+    for line in [
+        "everything       200, 3000000 of 8000000 bytes",
+        "bytes=3000000-   206, 2500000 of 5000000 bytes",
+        "bytes=5500000-   200, 4000000 of 8000000 bytes",
+        "bytes=4000000-   206, 4000000 of 4000000 bytes",
+        "8000000 bytes are on disk",
+        "the digest is that of the new file",
+    ] {
+        assert!(printed.contains(line), "{printed}");
+    }
+}

@@ -7,6 +7,7 @@ mod support;
 
 mod classification;
 mod complete_body;
+mod downloads;
 mod drain;
 mod each_client;
 mod execute;
