@@ -88,14 +88,24 @@ enum PolicySource {
 
 impl RetryMiddleware {
     /// Retries by this rule or policy.
+    ///
+    /// With the feature `tracing` a rule that never retries anything, or retries at once, is worth
+    /// an event at `WARN`: one for each such rule of the policy, those of its routes included. None
+    /// is written if a closure of the policy may have a better answer, or if the
+    /// [level for stops](RetryPolicy::log_levels) is [`LogLevel::Off`]. The rest of a rule's
+    /// [`advice`](crate::RetryRule::advice) is for whoever asks for it.
     pub fn new(policy: impl Into<RetryPolicy>) -> Self {
+        let policy = policy.into();
+        policy.log_advice();
         Self {
-            policy: PolicySource::Own(policy.into()),
+            policy: PolicySource::Own(policy),
         }
     }
 
-    /// Retries by whichever policy `policy` holds when a send begins.
+    /// Retries by whichever policy `policy` holds when a send begins. Advice about the one that it
+    /// holds now is logged as with [`new`](Self::new).
     pub fn shared(policy: SharedPolicy) -> Self {
+        policy.current().log_advice();
         Self {
             policy: PolicySource::Shared(policy),
         }

@@ -50,10 +50,10 @@ impl LogLevel {
 }
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{is_written, paused, recovered, retry, stop};
+pub(crate) use self::on::{advice, is_written, paused, recovered, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{is_written, paused, recovered, retry, stop};
+pub(crate) use self::off::{advice, is_written, paused, recovered, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -63,6 +63,7 @@ mod on {
     use super::LogLevel;
     use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
     use crate::middleware::report::{AttemptResult, RetryLabel};
+    use crate::rule::Advice;
 
     /// Calls a macro of `tracing`, each of which wants a level that is known when it is compiled.
     macro_rules! at {
@@ -147,6 +148,18 @@ mod on {
         );
     }
 
+    /// Advice about a rule: that of the route with this index, or the one without a route.
+    pub(crate) fn advice(advice: &Advice, route: Option<usize>) {
+        at!(
+            WARN,
+            event!(
+                advice = advice.name(),
+                route = route,
+                "look at the rule: {advice}"
+            )
+        );
+    }
+
     /// Whether an event of this level is written anywhere. (`tracing` can also write to `log`,
     /// which cannot be asked: then this says `false`, and the event is written all the same.)
     pub(crate) fn is_written(level: LogLevel) -> bool {
@@ -176,6 +189,9 @@ mod off {
 
     use super::LogLevel;
     use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
+    use crate::rule::Advice;
+
+    pub(crate) fn advice(_: &Advice, _: Option<usize>) {}
 
     pub(crate) fn retry(_: &RetryEvent<'_>, _: LogLevel) {}
 

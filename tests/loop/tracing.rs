@@ -96,7 +96,7 @@ async fn written(transport: &Transport, policy: impl Into<RetryPolicy>) -> Vec<S
 #[cfg(feature = "tracing")]
 mod events {
     use super::*;
-    use reqwest_retry_rules::LogLevel;
+    use reqwest_retry_rules::{Judgement, LogLevel, SharedPolicy, StatusRule};
     use std::collections::BTreeMap;
     use tracing::field::{Field, Visit};
     use tracing::{Event, Level, Subscriber};
@@ -302,6 +302,106 @@ mod events {
         ]);
         let expected = (Level::INFO, "reqwest_retry_rules".to_owned(), recovery);
         assert_eq!(events[1..], [expected]);
+    }
+
+    /// The advice that is logged when a middleware with this policy is made, and about which route.
+    fn advised(policy: impl Into<RetryPolicy>) -> Vec<(String, Option<String>)> {
+        let kept = Kept::default();
+        let _guard = tracing_subscriber::registry()
+            .with(kept.clone())
+            .set_default();
+        let _ = RetryMiddleware::new(policy);
+        let events = kept.0.lock().unwrap().clone();
+        let advice = events.into_iter().map(|(level, target, mut fields)| {
+            assert_eq!(
+                (level, target.as_str()),
+                (Level::WARN, "reqwest_retry_rules")
+            );
+            (fields.remove("advice").unwrap(), fields.remove("route"))
+        });
+        advice.collect()
+    }
+
+    /// Retries of which nothing in the rule is ever made.
+    fn nothing() -> RetryRule {
+        RetryRule {
+            max_retries: 3,
+            ..RetryRule::never()
+        }
+    }
+
+    fn at_once() -> RetryRule {
+        RetryRule {
+            max_retries: 5,
+            statuses: vec![StatusRule::new([429], Methods::Any)],
+            ..RetryRule::never()
+        }
+    }
+
+    const NOTHING: &str = "\"nothing_retried\"";
+    const AT_ONCE: &str = "\"again_at_once\"";
+
+    #[test]
+    fn a_rule_that_retries_nothing_or_at_once_is_worth_a_line_when_the_middleware_is_made() {
+        let (output, _guard) = capture();
+        let _ = RetryMiddleware::new(at_once());
+        let _ = RetryMiddleware::shared(SharedPolicy::new(nothing()));
+        let text = output.text();
+        let lines: Vec<_> = text.lines().map(str::trim).collect();
+        assert_eq!(
+            lines,
+            [
+                "WARN reqwest_retry_rules: look at the rule: what `statuses[0]` retries is sent \
+                 again at once, up to 5 times: it has no backoff, and the server is not asked how \
+                 long to wait advice=\"again_at_once\"",
+                "WARN reqwest_retry_rules: look at the rule: there are retries, and the rule \
+                 retries nothing: no status, no failure advice=\"nothing_retried\"",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_sensible_rule_and_one_without_retries_are_not_advised_about() {
+        // Without jitter, which `advice` names and no log does.
+        for rule in [rule(), RetryRule::transient(), RetryRule::never()] {
+            assert_eq!(advised(rule), []);
+        }
+        let none = RetryRule {
+            max_retries: 0,
+            ..at_once()
+        };
+        assert_eq!(advised(none), []);
+    }
+
+    #[test]
+    fn a_rule_is_advised_about_once_for_all_the_routes_that_have_it() {
+        let policy = RetryPolicy::from(rule())
+            .route("a.test".parse().unwrap(), RetryRule::transient())
+            .route("b.test".parse().unwrap(), at_once())
+            .route("c.test".parse().unwrap(), nothing())
+            .route("d.test".parse().unwrap(), at_once());
+        let about =
+            |name: &str, route: &str| (name.to_owned(), Some(format!("{route} of type u64")));
+        assert_eq!(advised(policy), [about(AT_ONCE, "1"), about(NOTHING, "2")]);
+        let policy = RetryPolicy::from(nothing()).route("a.test".parse().unwrap(), nothing());
+        assert_eq!(advised(policy), [(NOTHING.to_owned(), None)]);
+    }
+
+    #[test]
+    fn nothing_is_advised_if_a_closure_may_know_better_or_stops_are_not_logged() {
+        let judge =
+            |policy: RetryPolicy| policy.judge_body(Methods::Any, 9, |_, _| Judgement::Retry);
+        let silent = |rule: RetryRule| advised(judge(rule.into()));
+        assert_eq!(silent(nothing()), []);
+        assert_eq!(silent(at_once()), []);
+        let retries = |rule: RetryRule| RetryPolicy::from(rule).retry_if(Methods::Any, |_| true);
+        assert_eq!(advised(retries(nothing())), []);
+        assert_eq!(advised(retries(at_once())).len(), 1);
+        let delays = |rule: RetryRule| RetryPolicy::from(rule).server_delay(|_| Some(ms(5)));
+        assert_eq!(advised(delays(at_once())), []);
+        assert_eq!(advised(delays(nothing())).len(), 1);
+        let off = RetryPolicy::from(nothing()).log_levels(LogLevel::Warn, LogLevel::Off);
+        assert_eq!(advised(off), []);
     }
 
     #[tokio::test(start_paused = true)]

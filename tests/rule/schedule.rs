@@ -659,6 +659,37 @@ fn a_backoff_that_nothing_uses_is_left_out() {
     assert_eq!(waits(&used), [ms(0)..=secs(1), ms(0)..=secs(2)]);
 }
 
+/// Found by fuzzing: the rule's own backoff is zero and nothing uses it, so a wait of zero is no
+/// part of the first interval. The row's shrinks to nothing after one retry.
+#[test]
+fn a_row_whose_backoff_shrinks_is_alone_in_the_schedule_if_nothing_else_is_retried() {
+    let row = StatusRule {
+        backoff: Some(Backoff {
+            base: ms(10),
+            max: secs(8),
+            growth: 0,
+            jitter: Jitter::NoJitter,
+        }),
+        ..StatusRule::new([219], Methods::Idempotent)
+    };
+    let rule = RetryRule {
+        sent_failures: Methods::Never,
+        statuses: vec![row, StatusRule::new([0_u16; 0], Methods::Never)],
+        ..retries(110, Backoff::default())
+    };
+    let schedule = rule.schedule();
+    let waits: Vec<_> = schedule.retries().map(|retry| retry.wait()).collect();
+    assert_eq!(waits[0], ms(10)..=ms(10));
+    assert!(waits[1..].iter().all(|wait| *wait == (ms(0)..=ms(0))));
+    // Something that uses it brings it back.
+    let used = RetryRule {
+        unsent_failures: true,
+        ..rule
+    };
+    let first = used.schedule().retries().next().map(|retry| retry.wait());
+    assert_eq!(first, Some(ms(0)..=ms(10)));
+}
+
 #[test]
 fn advice_is_given_without_retries_too() {
     let rule = RetryRule {

@@ -1,5 +1,6 @@
 //! A rule, and what is not data: closures, budgets, observers, limits of this process.
 
+mod advice;
 mod closures;
 #[cfg(feature = "serde")]
 mod config;

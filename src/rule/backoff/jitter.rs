@@ -1,7 +1,7 @@
 use crate::rule::millis::{per_mille, sample};
 
-/// How a [`Backoff`]'s delay is varied at random, so that clients that failed together do not come
-/// back together.
+/// How the delay of a [`Backoff`](crate::Backoff) is varied at random, so that clients that failed
+/// together do not come back together.
 ///
 /// The default is [`Jitter::NoJitter`].
 ///

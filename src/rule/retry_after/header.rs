@@ -86,8 +86,9 @@ impl WaitHeader {
 
 /// How the value of a [`WaitHeader`](crate::WaitHeader) is read.
 ///
-/// Numbers are decimals as in [`parse_retry_after`], a moment that has passed is a wait of zero,
-/// and one that comes without the time of day to compare it with counts as absent.
+/// Numbers are decimals as in [`parse_retry_after`](crate::parse_retry_after), a moment that has
+/// passed is a wait of zero, and one that comes without the time of day to compare it with counts as
+/// absent.
 ///
 /// # Examples
 ///

@@ -27,6 +27,11 @@ impl Routes {
         let route = self.0.iter().find(|route| route.has(&target))?;
         Some(&route.rule)
     }
+
+    /// The rule of each route in turn.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &RetryRule> {
+        self.0.iter().map(|route| &*route.rule)
+    }
 }
 
 /// One rule, and the requests that have it: those to one of the hosts, below one of the paths.
