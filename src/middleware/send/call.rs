@@ -22,8 +22,8 @@ pub(super) struct Call<'a> {
     pub(super) asked: Asked,
     pub(super) time: SendTime,
     pub(super) history: History,
-    /// What the work around this send is told, in a box: most sends have none.
-    pub(super) work: Option<Box<SendInWork>>,
+    /// What the work around this send is told.
+    pub(super) work: Option<SendInWork>,
 }
 
 impl<'a> Call<'a> {
@@ -38,7 +38,7 @@ impl<'a> Call<'a> {
         let work = work.zip(url).map(|(work, url)| {
             time = time.within(work.ends());
             let idempotent = asked.idempotent_by_itself();
-            Box::new(SendInWork::new(work, &asked.method, idempotent, url))
+            SendInWork::new(work, &asked.method, idempotent, url)
         });
         let begun_with = work.as_ref().map_or(0, |work| work.begun_with());
         let call = Self {

@@ -14,7 +14,7 @@ use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
 use crate::middleware::trace;
 use crate::middleware::tracking::MaybeProcessed;
-use crate::middleware::work::{EndedWith, SentRefusal};
+use crate::middleware::work::EndedWith;
 use crate::rule::{StopReason, TransportError};
 
 impl Call<'_> {
@@ -36,9 +36,8 @@ impl Call<'_> {
             budget.deposit(kept.url());
         }
         self.mark(&mut outcome);
-        if let Some(work) = &mut self.work {
-            // What was found in an earlier response says nothing of this one.
-            work.note_refusal(SentRefusal::default());
+        if let Some(work) = &self.work {
+            work.forget_refusal();
         }
         self.tell_work(&outcome);
         if !is_reported {
@@ -72,8 +71,8 @@ impl Call<'_> {
     }
 
     /// Tells the work around this send how it ended.
-    fn tell_work(&mut self, outcome: &Result<Response>) {
-        let Some(work) = &mut self.work else {
+    fn tell_work(&self, outcome: &Result<Response>) {
+        let Some(work) = &self.work else {
             return;
         };
         let lost_answers = self.history.has_lost_answers();

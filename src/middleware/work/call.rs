@@ -27,7 +27,9 @@ pub(in crate::middleware) struct WorkCall {
 struct State {
     /// How many retries the work has come to.
     count: u32,
-    sends: Vec<Arc<Sent>>,
+    /// The send that was begun first. Many works have no other, and need no list.
+    first: Option<Arc<Sent>>,
+    others: Vec<Arc<Sent>>,
 }
 
 impl WorkCall {
@@ -38,7 +40,8 @@ impl WorkCall {
             time,
             state: Mutex::new(State {
                 count: begun_with,
-                sends: Vec::new(),
+                first: None,
+                others: Vec::new(),
             }),
         }
     }
@@ -69,7 +72,11 @@ impl WorkCall {
     /// Adds a send to this work and to those around it.
     pub(super) fn add(&self, sent: &Arc<Sent>) {
         for call in self.and_around() {
-            call.state().sends.push(Arc::clone(sent));
+            let mut state = call.state();
+            match state.first {
+                None => state.first = Some(Arc::clone(sent)),
+                Some(_) => state.others.push(Arc::clone(sent)),
+            }
         }
     }
 
@@ -88,28 +95,22 @@ impl WorkCall {
 
     /// The sends that were begun in this call so far.
     pub(super) fn sends(&self) -> Vec<Arc<Sent>> {
-        self.state().sends.clone()
+        let state = self.state();
+        state.first.iter().chain(&state.others).cloned().collect()
     }
 
     /// The send that was begun last.
     pub(super) fn last_send(&self) -> Option<Arc<Sent>> {
-        self.state().sends.last().cloned()
+        let state = self.state();
+        state.others.last().or(state.first.as_ref()).cloned()
     }
 }
 
 /// A call of a work on its way: while it is polled, the sends made in it find it.
 pub(super) struct Working<'a, F> {
-    work: Pin<&'a mut F>,
-    call: Option<Arc<WorkCall>>,
-}
-
-impl<'a, F> Working<'a, F> {
-    pub(super) fn new(work: Pin<&'a mut F>, call: &Arc<WorkCall>) -> Self {
-        Self {
-            work,
-            call: Some(Arc::clone(call)),
-        }
-    }
+    pub(super) work: Pin<&'a mut F>,
+    /// The call, while it is not polled.
+    pub(super) call: &'a mut Option<Arc<WorkCall>>,
 }
 
 impl<F: Future> Future for Working<'_, F> {

@@ -13,7 +13,7 @@ use super::call::WorkCall;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::said::{OwnError, Said, What};
-use super::sent::Sent;
+use super::sent::{Sent, SentRefusal};
 use crate::middleware::clock;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::{ResponseHead, answered_at};
@@ -172,7 +172,8 @@ impl Progress<'_> {
             }
         };
         let head = refused.and_then(|sent| sent.head(call.retries()));
-        self.add_findings(&mut facts, refused, head.as_ref(), &outcome);
+        let by_client = refused.and_then(|sent| sent.refusal());
+        self.add_findings(&mut facts, by_client.as_ref(), head.as_ref(), &outcome);
         failed.asked = rule.asked(&outcome, &facts);
         if let What::Own(OwnError::TotalTimeout) = said.what {
             if call.time().is_over(at) {
@@ -188,12 +189,11 @@ impl Progress<'_> {
     fn add_findings<'f>(
         &'f self,
         facts: &mut Attempt<'f>,
-        refused: Option<&'f Arc<Sent>>,
+        by_client: Option<&'f SentRefusal>,
         head: Option<&ResponseHead<'_>>,
         outcome: &AttemptOutcome<'_>,
     ) {
         let settings = self.in_force.settings();
-        let by_client = refused.and_then(|sent| sent.refusal());
         let condition = head.and_then(|head| {
             let held = settings.condition(head, facts.method, facts.idempotent);
             let decides = |held: &&Methods| held.allows(facts.method, facts.idempotent);
@@ -202,7 +202,7 @@ impl Progress<'_> {
         });
         let time_of_day = |headers| answered_at(headers).unwrap_or_else(|| settings.wall_clock());
         facts.condition = condition;
-        facts.now = refused.and_then(|sent| sent.headers()).map(time_of_day);
+        facts.now = head.map(|head| time_of_day(head.headers()));
         facts.server_delay = by_client
             .and_then(|found| found.server_delay)
             .or_else(|| settings.server_delay(head?));

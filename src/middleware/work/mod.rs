@@ -170,13 +170,13 @@ impl RetryPolicy {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn run<T, E, F>(&self, work: impl FnMut(u32) -> F) -> Result<T, E>
+    pub fn run<T, E, F>(&self, work: impl FnMut(u32) -> F) -> impl Future<Output = Result<T, E>>
     where
         E: StdError + 'static,
         F: Future<Output = Result<T, E>>,
     {
+        // Not one future in another: both would be as large as that of the work.
         self.run_judged(|error: &E| Failure::ByRule(error), work)
-            .await
     }
 
     /// Like [`run`](Self::run), for every type of error, and with the caller's own word on what it
@@ -253,13 +253,15 @@ impl RetryPolicy {
         loop {
             let call = progress.begin_call();
             let outcome = {
-                let mut entered = Some(call.clone());
+                // It is here, and while the work runs it is where sends find it.
+                let mut lent = Some(call.clone());
                 let made = {
                     // A work may send before it gives its future.
-                    let _entered = EnteredWork::new(&mut entered);
+                    let _entered = EnteredWork::new(&mut lent);
                     work(progress.calls())
                 };
-                Working::new(pin!(made), &call).await
+                let (work, call) = (pin!(made), &mut lent);
+                Working { work, call }.await
             };
             let error = match outcome {
                 Ok(value) => {

@@ -30,7 +30,7 @@ pub(super) struct Progress<'a> {
     calls: u32,
     records: Records,
     /// What the last call failed with.
-    failed: Option<FailedCall>,
+    failed: Option<Box<FailedCall>>,
 }
 
 impl<'a> Progress<'a> {
@@ -75,7 +75,7 @@ impl<'a> Progress<'a> {
 
     pub(super) fn record(&mut self, record: AttemptRecord, failed: FailedCall) {
         self.records.push(record);
-        self.failed = Some(failed);
+        self.failed = Some(Box::new(failed));
     }
 
     /// Adds to the last call the wait that follows it.
@@ -105,7 +105,7 @@ impl<'a> Progress<'a> {
     }
 
     /// The work is done.
-    pub(super) fn succeed(mut self, call: &WorkCall) {
+    pub(super) fn succeed(&mut self, call: &WorkCall) {
         let retries = call.retries();
         if retries == 0 && self.in_force.log().is_none() {
             return;
@@ -136,7 +136,7 @@ impl<'a> Progress<'a> {
     }
 
     /// The work is not done again.
-    pub(super) fn give_up(mut self, call: &WorkCall, reason: StopReason) {
+    pub(super) fn give_up(&mut self, call: &WorkCall, reason: StopReason) {
         if self.around.is_none() {
             let event = StopEvent {
                 call: self.call_facts(),
@@ -171,7 +171,7 @@ impl<'a> Progress<'a> {
 
     /// The facts of the call that failed last.
     fn call_facts(&self) -> CallFacts<'_> {
-        let failed = self.failed.as_ref();
+        let failed = self.failed.as_deref();
         let url = failed.and_then(|failed| failed.url.as_ref());
         CallFacts {
             method: failed.map_or(&UNSEEN, FailedCall::method),

@@ -1,6 +1,6 @@
 //! A send of a work: what the work must know of it once it has failed.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, Version};
@@ -19,6 +19,8 @@ pub(in crate::middleware) struct Sent {
     pub(super) idempotent: bool,
     /// The URL that was asked for.
     pub(super) asked: Url,
+    /// What was found in the response that was refused last.
+    refusal: Mutex<Option<Box<SentRefusal>>>,
     /// Empty while it is under way, and for ever if it was dropped.
     ended: OnceLock<Ended>,
 }
@@ -29,7 +31,6 @@ struct Ended {
     /// True if its outcome is not all that became of it: an answer was lost, or another request went
     /// in its place.
     lost_answers: bool,
-    refusal: SentRefusal,
 }
 
 pub(in crate::middleware) enum EndedWith {
@@ -37,7 +38,7 @@ pub(in crate::middleware) enum EndedWith {
     Answer {
         status: StatusCode,
         /// Where it came from, if that is not what was asked for.
-        from: Option<Url>,
+        from: Option<Box<Url>>,
         /// Its head, if it is an error.
         head: Option<Box<KeptHead>>,
     },
@@ -56,7 +57,7 @@ pub(in crate::middleware) struct KeptHead {
 }
 
 /// What the policy of the client found in the response that was refused last.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(in crate::middleware) struct SentRefusal {
     pub(in crate::middleware) condition: Option<Methods>,
     pub(in crate::middleware) server_delay: Option<Duration>,
@@ -73,7 +74,7 @@ impl EndedWith {
                 headers: response.headers().clone(),
             })
         });
-        let from = (response.url() != asked).then(|| response.url().clone());
+        let from = (response.url() != asked).then(|| Box::new(response.url().clone()));
         Self::Answer { status, from, head }
     }
 }
@@ -84,6 +85,7 @@ impl Sent {
             method,
             idempotent,
             asked,
+            refusal: Mutex::default(),
             ended: OnceLock::new(),
         }
     }
@@ -92,8 +94,12 @@ impl Sent {
         Some(&self.ended.get()?.with)
     }
 
-    pub(super) fn refusal(&self) -> Option<&SentRefusal> {
-        Some(&self.ended.get()?.refusal)
+    pub(super) fn refusal(&self) -> Option<SentRefusal> {
+        self.lock_refusal().as_deref().cloned()
+    }
+
+    fn lock_refusal(&self) -> MutexGuard<'_, Option<Box<SentRefusal>>> {
+        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn lost_answers(&self) -> bool {
@@ -119,7 +125,7 @@ impl Sent {
         let EndedWith::Answer { status, from, head } = self.ended_with()? else {
             return None;
         };
-        let (url, head) = (from.as_ref().unwrap_or(&self.asked), head.as_ref()?);
+        let (url, head) = (from.as_deref().unwrap_or(&self.asked), head.as_ref()?);
         let head = ResponseHead::of_kept(*status, head.version, &head.headers, url);
         let head = head.with_method(&self.method).with_retries(retries);
         Some(head.with_request_url(&self.asked))
@@ -149,7 +155,7 @@ impl Sent {
     pub(super) fn answered_from(&self, url: Option<&Url>) -> bool {
         match self.ended_with() {
             Some(EndedWith::Answer { from, .. }) => {
-                let from = from.as_ref().unwrap_or(&self.asked);
+                let from = from.as_deref().unwrap_or(&self.asked);
                 url.is_none_or(|url| url == from)
             }
             Some(EndedWith::Failure { .. }) | None => false,
@@ -166,7 +172,6 @@ impl Sent {
 pub(in crate::middleware) struct SendInWork {
     call: Arc<WorkCall>,
     sent: Arc<Sent>,
-    refusal: SentRefusal,
 }
 
 impl SendInWork {
@@ -179,11 +184,7 @@ impl SendInWork {
     ) -> Self {
         let sent = Arc::new(Sent::new(method.clone(), idempotent, asked));
         call.add(&sent);
-        Self {
-            call,
-            sent,
-            refusal: SentRefusal::default(),
-        }
+        Self { call, sent }
     }
 
     /// The URL that was asked for.
@@ -202,16 +203,17 @@ impl SendInWork {
     }
 
     /// A response was refused, or an attempt failed otherwise.
-    pub(in crate::middleware) fn note_refusal(&mut self, refusal: SentRefusal) {
-        self.refusal = refusal;
+    pub(in crate::middleware) fn note_refusal(&self, refusal: SentRefusal) {
+        *self.sent.lock_refusal() = Some(Box::new(refusal));
     }
 
-    pub(in crate::middleware) fn end(&mut self, with: EndedWith, lost_answers: bool) {
+    /// What was found in an earlier response says nothing of the answer.
+    pub(in crate::middleware) fn forget_refusal(&self) {
+        *self.sent.lock_refusal() = None;
+    }
+
+    pub(in crate::middleware) fn end(&self, with: EndedWith, lost_answers: bool) {
         // It ends once.
-        let _ = self.sent.ended.set(Ended {
-            with,
-            lost_answers,
-            refusal: std::mem::take(&mut self.refusal),
-        });
+        let _ = self.sent.ended.set(Ended { with, lost_answers });
     }
 }
