@@ -354,3 +354,56 @@ async fn a_late_send_of_an_earlier_call_is_none_of_the_next() {
         .await;
     assert_eq!(outcome.unwrap_err().0, 4);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_judge_is_held_to_every_send_and_not_to_the_last() {
+    for (method, calls) in [(Method::POST, 1), (Method::PUT, 4)] {
+        let transport = Transport::choose(|_| ok());
+        let client = without_retries(&transport);
+        let policy = RetryPolicy::from(at_once());
+        let outcome = policy
+            .run_judged(
+                |_: &&str| reqwest_retry_rules::Failure::Retry(Methods::Idempotent),
+                async |_| {
+                    send(&client, method.clone(), "")
+                        .await
+                        .map_err(|_| "sent")?;
+                    get(&client, "").await.map_err(|_| "sent")?;
+                    Err::<(), _>("not what was wanted")
+                },
+            )
+            .await;
+        assert_eq!(outcome, Err("not what was wanted"));
+        assert_eq!(count(&transport, Method::GET), calls, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_sends_to_one_url_that_were_refused_the_rule_is_asked_about_the_post() {
+    // The rule has a POST sent again after a 503, and so it is no reason to stop.
+    for (rule, calls) in [(any(), 4), (at_once(), 1)] {
+        let transport = Transport::choose(|_| status(503));
+        let client = without_retries(&transport);
+        let went = run(rule, async |_| {
+            let _ = post(&client, "").await;
+            get(&client, "").await
+        })
+        .await;
+        assert_eq!(went.1.attempts(), calls);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_post_is_the_one_that_failed_if_a_get_to_the_same_url_was_unsent() {
+    let transport = Transport::choose(|request| match *request.method() {
+        Method::GET => fail(errors::refused()),
+        _ => fail(errors::closed()),
+    });
+    let client = without_retries(&transport);
+    let went = run(unsent(), async |_| {
+        let _ = post(&client, "").await;
+        get(&client, "").await
+    })
+    .await;
+    assert_stopped(&went, 1, StopReason::MethodNotAllowed);
+}
