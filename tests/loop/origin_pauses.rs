@@ -498,6 +498,34 @@ mod retries {
         get(&transport, policy).await.0.unwrap();
         assert_eq!(transport.times(), [0, 10_000]);
     }
+
+    /// The cap is about what is asked of this send. What is asked of all has a bound of its own.
+    #[tokio::test(start_paused = true)]
+    async fn the_cap_of_the_rule_makes_no_pause_shorter() {
+        use reqwest_retry_rules::{RetryAfter, RetryAfterCap};
+
+        let caps = [
+            RetryAfterCap::ClampTo(ms(1000)),
+            RetryAfterCap::BackoffAbove(ms(1000)),
+        ];
+        for (cap, alone) in caps.into_iter().zip([1000, 100]) {
+            let rule = RetryRule {
+                retry_after: RetryAfter {
+                    cap,
+                    ..rule().retry_after
+                },
+                ..rule()
+            };
+            for (policy, waits) in [
+                (pausing(rule.clone()), 5000),
+                (RetryPolicy::from(rule), alone),
+            ] {
+                let transport = refusing_the_first(5000, 0);
+                get(&transport, policy).await.0.unwrap();
+                assert_eq!(transport.times(), [0, waits]);
+            }
+        }
+    }
 }
 
 mod what_sets_it {

@@ -96,7 +96,7 @@ async fn written(transport: &Transport, policy: impl Into<RetryPolicy>) -> Vec<S
 #[cfg(feature = "tracing")]
 mod events {
     use super::*;
-    use reqwest_retry_rules::{Judgement, LogLevel, SharedPolicy, StatusRule};
+    use reqwest_retry_rules::{Judgement, LogLevel, PauseTerms, SharedPolicy, StatusRule};
     use std::collections::BTreeMap;
     use tracing::field::{Field, Visit};
     use tracing::{Event, Level, Subscriber};
@@ -210,6 +210,53 @@ mod events {
             [format!(
                 "WARN reqwest_retry_rules: giving up: {reason} method=GET host=\"origin.test\" \
                  label=\"mine\" attempt=0 reason=\"total_timeout\""
+            )]
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_reports_each_wait_for_an_origin_that_asked_for_rest() {
+        let terms = PauseTerms {
+            spread: 0,
+            ..PauseTerms::default()
+        };
+        let policy = RetryPolicy::from(rule()).pause_origins(terms);
+        let refused = status(429).header("retry-after", "2");
+        let transport = Transport::new([refused, ok()]);
+        let post = client(&transport, policy.clone()).post(URL);
+        assert_eq!(post.send().await.unwrap().status(), 429);
+        assert_eq!(
+            written(&transport, policy.clone()).await,
+            [
+                "INFO reqwest_retry_rules: waiting for the origin method=GET \
+                 host=\"origin.test\" label=\"mine\" wait_ms=2000"
+            ]
+        );
+        // The twin: the pause is over.
+        let transport = Transport::new([ok()]);
+        assert_eq!(written(&transport, policy).await, [""; 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_send_that_could_not_wait_for_its_origin_never_began() {
+        let terms = PauseTerms {
+            spread: 0,
+            ..PauseTerms::default()
+        };
+        let policy = RetryPolicy::from(rule()).pause_origins(terms);
+        let policy = policy.total_timeout(ms(1000));
+        let transport = Transport::new([status(429).header("retry-after", "2")]);
+        client(&transport, policy.clone())
+            .post(URL)
+            .send()
+            .await
+            .unwrap();
+        let reason = reqwest_retry_rules::StopReason::Budget(ms(2000));
+        assert_eq!(
+            written(&transport, policy).await,
+            [format!(
+                "WARN reqwest_retry_rules: giving up: {reason} method=GET host=\"origin.test\" \
+                 label=\"mine\" attempt=0 reason=\"budget\""
             )]
         );
     }

@@ -48,11 +48,17 @@ use crate::middleware::clock;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PauseTerms {
-    /// The longest pause, whatever the origin asks for: floored to milliseconds; zero for none.
+    /// The longest pause, whatever the origin asks for: floored to milliseconds; zero for none. The
+    /// [`cap`](crate::RetryAfter::cap) of the rule makes no pause shorter.
     pub max: Duration,
     /// How much later than the end of the pause a send may go, in thousandths of the wait that was
     /// asked: each waits for a random part of that, so that they do not come back together. With
     /// 500, a pause of 10 seconds ends for each send after 10 to 15; with 0, all go at once.
+    ///
+    /// A crowd that is still too large for the service is refused and waits again, all of it: let
+    /// the spread be longer than the service needs to answer everybody once. [*Choosing a
+    /// rule*](crate::guide::choosing_a_rule#4-how-many-are-you-and-how-long-is-the-outage-to-outlast)
+    /// has the figures.
     pub spread: u32,
 }
 
