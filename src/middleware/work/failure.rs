@@ -39,7 +39,7 @@ use crate::rule::Methods;
 #[non_exhaustive]
 pub enum Failure<'a> {
     /// The rule judges this error, or what is behind it: see
-    /// [what failed](crate::RetryPolicy::run#what-failed).
+    /// [what failed](crate::RetryPolicy::run).
     ByRule(&'a (dyn StdError + 'static)),
     /// The work is to be done again, if these methods allow every send of it that may have been
     /// processed. The count, the limits, the backoff and the budget of the rule apply.
