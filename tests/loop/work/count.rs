@@ -126,7 +126,7 @@ async fn the_second_call_of_a_work_whose_count_is_used_up_sends_without_retries(
             if attempt == 1 {
                 read(&client, "").await?;
             }
-            Ok::<_, Error>(client.get(URL).send().await?)
+            client.get(URL).send().await
         })
         .await
         .unwrap();
