@@ -86,7 +86,10 @@ pub struct RetryRule {
     /// and then goes on by itself. If that client has this middleware, what it lost is noted. What
     /// it was *answered* is not: a failover middleware that throws away a 500 to its POST, and then
     /// cannot reach the second host, has a POST that was processed and a failure that looks unsent.
-    /// Such a middleware has to return the answer, or another error.
+    /// Such a middleware has to return the answer, or another error. A middleware that runs the rest
+    /// of the chain twice, one that hedges or retries by itself for instance, is not seen at all: if
+    /// its first try is processed and its second reaches no server, the failure looks unsent. A second
+    /// copy of this middleware behind it sees both.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried. If not, none is, not even one that proves the request
     /// unsent ([`TransportError::ConnectTimeout`]).

@@ -5,7 +5,7 @@ use reqwest::{Request, Url};
 
 use super::in_force::InForce;
 use crate::middleware::request::KeptRequest;
-use crate::middleware::tracking::{self, Notes};
+use crate::middleware::tracking::{Key, NestedSend, Notes};
 use crate::middleware::{clock, trace};
 use crate::rule::is_idempotent;
 
@@ -17,6 +17,8 @@ pub(super) struct Asked {
     /// The URL, if it is not in `kept` and somebody may want to know it. The response may come from
     /// another, after a redirect.
     url: Option<Box<Url>>,
+    /// The send as the attempt around it sees it, if there is one and a repetition would matter.
+    nested: Option<NestedSend>,
 }
 
 /// Why sending the request twice does no more than sending it once, if that is so.
@@ -25,7 +27,7 @@ enum Repeatable {
     /// By its method, or because the caller says so.
     Yes,
     /// By this idempotency key.
-    ByKey(Box<(HeaderName, HeaderValue)>),
+    ByKey(Box<Key>),
 }
 
 impl Asked {
@@ -43,8 +45,14 @@ impl Asked {
         } else {
             None
         };
+        let nested = match &repeatable {
+            Repeatable::Yes => None,
+            Repeatable::No => NestedSend::begin(None),
+            Repeatable::ByKey(key) => NestedSend::begin(Some(key)),
+        };
         let is_wanted = || {
             in_work
+                || nested.is_some()
                 || !settings.observers.is_empty()
                 || settings.looks_at_heads()
                 || settings.pause_origins.is_some()
@@ -56,6 +64,7 @@ impl Asked {
             repeatable,
             kept,
             url,
+            nested,
         }
     }
 
@@ -93,12 +102,11 @@ impl Asked {
             .is_some_and(|kept| kept.carries(name, value))
     }
 
-    /// Notes for a send further out, which may go on, that this request may have been processed.
-    pub(super) fn note_processed(&self) {
-        match &self.repeatable {
-            Repeatable::Yes => {}
-            Repeatable::No => tracking::note_replaced(),
-            Repeatable::ByKey(key) => tracking::note_key(key.0.clone(), key.1.clone()),
+    /// Notes for a send further out, which may go on, that no request of this one was processed
+    /// without an answer.
+    pub(super) fn set_harmless(&self) {
+        if let Some(nested) = &self.nested {
+            nested.set_harmless();
         }
     }
 }
@@ -123,7 +131,7 @@ impl Repeatable {
 }
 
 /// The idempotency key of the request, if the policy wants one: the caller's, else a random one.
-fn key_of(in_force: &InForce<'_>, request: &mut Request) -> Option<(HeaderName, HeaderValue)> {
+fn key_of(in_force: &InForce<'_>, request: &mut Request) -> Option<Key> {
     let name = in_force.settings().idempotency_key.as_ref()?;
     if let Some(value) = request.headers().get(name) {
         return Some((name.clone(), value.clone()));

@@ -136,12 +136,11 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A send that is dropped on its way notes for the send around it, which may go on, what one that
-/// fails notes.
+/// A send that is dropped on its way is for the send around it, which may go on, like one that fails.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        if !self.history.has_ended() && self.history.may_be_processed() {
-            self.asked.note_processed();
+        if !self.history.has_ended() && self.history.is_harmless(false) {
+            self.asked.set_harmless();
         }
     }
 }

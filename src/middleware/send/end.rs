@@ -25,7 +25,7 @@ impl Call<'_> {
         mut outcome: Result<Response>,
         extensions: &mut SendExtensions<'_>,
     ) -> Result<Response> {
-        self.history.end();
+        self.end(true);
         let is_reported = !self.history.is_empty() || self.in_force.log().is_some();
         if let (true, Ok(response)) = (is_reported, &outcome) {
             let result = AttemptResult::Status(response.status());
@@ -58,12 +58,7 @@ impl Call<'_> {
         extensions: &mut SendExtensions<'_>,
     ) -> Result<Response> {
         self.announce_stop(&outcome, reason);
-        self.history.end();
-        let is_whole_story = outcome.is_ok() && !self.history.was_replaced();
-        if !is_whole_story && self.history.may_be_processed() {
-            // A middleware in between may pass it on as the outcome of a send further out.
-            self.asked.note_processed();
-        }
+        self.end(outcome.is_ok() && !self.history.was_replaced());
         self.mark(&mut outcome);
         self.tell_work(&outcome);
         self.leave_report(&mut outcome, Some(reason), extensions);
@@ -92,6 +87,15 @@ impl Call<'_> {
                 let with = EndedWith::Failure { class, processed };
                 work.end(with, lost_answers);
             }
+        }
+    }
+
+    /// The send is over. What is not all that became of the request, a middleware in between may pass
+    /// on as the outcome of a send further out, or drop and go on by itself.
+    fn end(&mut self, answered: bool) {
+        self.history.end();
+        if self.history.is_harmless(answered) {
+            self.asked.set_harmless();
         }
     }
 

@@ -139,6 +139,16 @@ impl History {
         self.open || self.records.may_have_been_processed()
     }
 
+    /// True if no attempt was processed without an answer: none can have been processed, or the last
+    /// was `answered` and no answer before it was lost. An attempt that is on its way may be.
+    pub(super) fn is_harmless(&self, answered: bool) -> bool {
+        if answered {
+            !self.records.lost_an_answer()
+        } else {
+            !self.may_be_processed()
+        }
+    }
+
     /// True if the last response is not all that became of the request: an attempt was lost, or
     /// another request went in its place.
     pub(super) fn has_lost_answers(&self) -> bool {

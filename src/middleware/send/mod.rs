@@ -10,6 +10,7 @@ mod history;
 mod in_force;
 mod judgement;
 mod origin_pause;
+mod pass_through;
 mod pause;
 mod time;
 
@@ -45,14 +46,14 @@ pub(super) async fn send<C: Chain>(
 ) -> Result<Response> {
     if tracking::carries(extensions) {
         // A copy of this middleware further out has the send.
-        return chain.run(request, extensions).await;
+        return pass_through::pass_through(request, extensions, &chain).await;
     }
     // A report that an earlier send left in a map that is used again.
     extensions.remove::<RetryReport>();
     let (in_force, request) = InForce::new(&policy, extensions, request);
     let work = tracking::current_work();
     if work.is_none() && in_force.passes_through() {
-        return chain.run(request, extensions).await;
+        return pass_through::pass_through(request, extensions, &chain).await;
     }
     let (mut call, mut request) = Call::new(&in_force, request, work);
     let mut extensions = SendExtensions::new(extensions, call.may_retry());

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use http::{Extensions, HeaderName, HeaderValue};
 
+use super::nested::{NestedSend, NestedSends};
 use crate::middleware::work::WorkCall;
 
 thread_local! {
@@ -31,7 +32,7 @@ impl InFlight {
         map: 0,
         notes: Notes {
             fate: Fate::Unknown,
-            keys: Vec::new(),
+            nested: NestedSends::NONE,
         },
         work: None,
     };
@@ -46,9 +47,8 @@ impl Default for InFlight {
 /// What was noted during an attempt.
 pub(in crate::middleware) struct Notes {
     fate: Fate,
-    /// The idempotency keys of requests that another client sent inside the attempt and that may
-    /// have been processed.
-    keys: Vec<(HeaderName, HeaderValue)>,
+    /// What other clients sent inside the attempt.
+    nested: NestedSends,
 }
 
 /// What became of the request on its way. Of two findings the later one here counts.
@@ -71,7 +71,7 @@ impl Notes {
         &self,
         carries: impl Fn(&HeaderName, &HeaderValue) -> bool,
     ) -> bool {
-        self.fate > Fate::Unknown || self.has_foreign_key(carries)
+        self.fate > Fate::Unknown || self.nested.have_lost(carries)
     }
 
     /// True if the response answers another request. `is_unfollowed` says whether it is a redirect
@@ -83,12 +83,7 @@ impl Notes {
     ) -> bool {
         self.fate == Fate::Replaced
             || self.fate == Fate::MayBeReplaced && !is_unfollowed()
-            || self.has_foreign_key(carries)
-    }
-
-    /// A key that the request does not carry will be another one when the request is sent again.
-    fn has_foreign_key(&self, carries: impl Fn(&HeaderName, &HeaderValue) -> bool) -> bool {
-        self.keys.iter().any(|(name, value)| !carries(name, value))
+            || self.nested.have_lost(carries)
     }
 }
 
@@ -230,17 +225,22 @@ pub(super) fn note_redirect(replaces: bool) {
     });
 }
 
-/// Notes that the outcome of the attempt around this is not all that became of the request. Either it
-/// was answered and another request went in its place, or another client, to which a middleware
-/// further in had handed it, may have sent it and lost the answer.
-pub(in crate::middleware) fn note_replaced() {
+/// Notes that the attempt around this was answered, and that another request went in its place.
+pub(super) fn note_replaced() {
     note(|notes| notes.fate = Fate::Replaced);
 }
 
-/// Notes that another client inside the attempt sent a request with this idempotency key, and that it
-/// may have been processed. That matters unless the request around it carries the same key.
-pub(in crate::middleware) fn note_key(name: HeaderName, value: HeaderValue) {
-    note(|notes| notes.keys.push((name, value)));
+/// Notes a send that begins inside the attempt around this, if there is one. `make` says what is
+/// known of it.
+pub(super) fn note_nested(make: impl FnOnce() -> NestedSend) -> Option<NestedSend> {
+    with_current(|current| {
+        (current.map != 0).then(|| {
+            let nested = make();
+            current.notes.nested.add(&nested);
+            nested
+        })
+    })
+    .flatten()
 }
 
 /// Outside an attempt nobody asks for what is noted.

@@ -4,13 +4,13 @@
 mod client;
 mod in_flight;
 mod maybe_processed;
+mod nested;
 mod redirects;
 
 pub use self::client::{client_builder, client_builder_with_redirects};
 pub use self::redirects::tracked_redirects;
 
-pub(super) use self::in_flight::{
-    EnteredWork, Notes, Running, address, carries, current_work, note_key, note_replaced,
-};
+pub(super) use self::in_flight::{EnteredWork, Notes, Running, address, carries, current_work};
 pub(super) use self::maybe_processed::MaybeProcessed;
+pub(super) use self::nested::{Key, NestedSend};
 pub(super) use self::redirects::is_unfollowed;

@@ -1,0 +1,50 @@
+//! A request with which nothing is to be done.
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::Result;
+
+use super::chain::Chain;
+use crate::middleware::classify::classify;
+use crate::middleware::error_chain::is_of_another_request;
+use crate::middleware::tracking::NestedSend;
+use crate::rule::is_idempotent;
+
+/// Runs the rest of the chain. Of what is sent inside the attempt of another send, that one must
+/// know all the same: a middleware in between may drop this, or forget how it failed.
+pub(super) async fn pass_through(
+    request: Request,
+    extensions: &mut Extensions,
+    chain: &impl Chain,
+) -> Result<Response> {
+    let nested = if is_idempotent(request.method()) {
+        None
+    } else {
+        NestedSend::begin(None)
+    };
+    match nested {
+        None => chain.run(request, extensions).await,
+        Some(nested) => Box::pin(run_nested(request, extensions, chain, nested)).await,
+    }
+}
+
+async fn run_nested(
+    request: Request,
+    extensions: &mut Extensions,
+    chain: &impl Chain,
+    nested: NestedSend,
+) -> Result<Response> {
+    let url = request.url().clone();
+    let outcome = chain.run(request, extensions).await;
+    let is_harmless = match &outcome {
+        Ok(_) => true,
+        Err(error) => {
+            classify(error).is_some_and(|class| class.is_unsent())
+                && !is_of_another_request(error, &url)
+        }
+    };
+    if is_harmless {
+        nested.set_harmless();
+    }
+    outcome
+}

@@ -1,0 +1,415 @@
+//! Attacks on the promise: middlewares further in that send by other clients, lose what came of it,
+//! and end with a failure that by itself looks unsent.
+
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, Result};
+use reqwest_retry_rules::AttemptResult::Failure;
+use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
+use reqwest_retry_rules::{
+    BodySource, Methods, ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StopReason, with_rule,
+};
+
+use crate::support;
+use crate::support::h1::H1;
+use crate::support::refused::Refused;
+use crate::support::resolver::Names;
+use crate::support::script::{Act, Answer};
+use crate::support::sends::{Went, at_once, retrying, send};
+
+const URL: &str = "http://target.test/";
+
+/// What leads to this server by the name `target.test`.
+fn leading_to(server: &H1) -> reqwest::ClientBuilder {
+    let names = Names::new();
+    names.set("target.test", server.addr);
+    support::client().dns_resolver(names)
+}
+
+/// A client that retries twice, around a middleware further in. By itself it finds no name.
+fn around(further_in: impl Middleware) -> ClientWithMiddleware {
+    let nowhere = support::client().dns_resolver(Names::new());
+    reqwest_middleware::ClientBuilder::new(nowhere.build().unwrap())
+        .with(RetryMiddleware::new(at_once(2)))
+        .with(further_in)
+        .build()
+}
+
+/// Hands each request to another client for a moment, and then goes on by itself unless that was
+/// answered with a success.
+struct Failover(ClientWithMiddleware);
+
+#[async_trait::async_trait]
+impl Middleware for Failover {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let first = self.0.execute(request.try_clone().unwrap());
+        match tokio::time::timeout(Duration::from_millis(100), first).await {
+            Ok(Ok(answer)) if answer.status().is_success() => Ok(answer),
+            _ => next.run(request, extensions).await,
+        }
+    }
+}
+
+fn once(class: TransportError) -> Went {
+    Went::stopped([Failure(class)], StopReason::MethodNotAllowed)
+}
+
+fn thrice(class: TransportError) -> Went {
+    Went::stopped([Failure(class); 3], StopReason::Exhausted)
+}
+
+/// A nested client whose rule retries nothing has this middleware all the same.
+#[tokio::test]
+async fn what_a_nested_client_without_retries_lost_or_dropped_is_not_unsent() {
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        let server = H1::start(act).await;
+        let nested = retrying(leading_to(&server), RetryRule::never());
+        let client = around(Failover(nested));
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
+}
+
+/// The twins: it sent nothing, it was answered, or what it sent may be repeated.
+#[tokio::test]
+async fn what_a_nested_client_without_retries_never_sent_is_sent_again() {
+    let nobody = Refused::new();
+    let names = Names::new();
+    names.set("target.test", nobody.addr);
+    let unsent = support::client().dns_resolver(names);
+    let client = around(Failover(retrying(unsent, RetryRule::never())));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, thrice(Dns));
+
+    let busy = H1::start(Act::status(503)).await;
+    let client = around(Failover(retrying(leading_to(&busy), RetryRule::never())));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, thrice(Dns));
+
+    let lost = H1::start(Act::CloseAfterReading).await;
+    let client = around(Failover(retrying(leading_to(&lost), RetryRule::never())));
+    let (_, went) = send(client.get(URL)).await;
+    assert_eq!(went, thrice(Dns));
+    assert_eq!((busy.count(), lost.count()), (3, 3));
+}
+
+/// Switching retries off for the task does not switch the notes off.
+#[tokio::test]
+async fn nor_is_what_a_nested_client_lost_whose_retries_the_task_switched_off() {
+    struct Off(Failover);
+
+    #[async_trait::async_trait]
+    impl Middleware for Off {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            with_rule(RetryRule::never(), self.0.handle(request, extensions, next)).await
+        }
+    }
+
+    let server = H1::start(Act::CloseAfterReading).await;
+    let nested = retrying(leading_to(&server), at_once(1));
+    let client = around(Off(Failover(nested)));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, once(AfterRedirect));
+    assert_eq!(server.count(), 1);
+}
+
+/// Of the nested client's two attempts the first was lost, and its answer is thrown away.
+#[tokio::test]
+async fn what_a_nested_client_lost_before_it_was_refused_is_not_unsent() {
+    let server = H1::start([Act::CloseAfterReading, Act::status(503)]).await;
+    let eager = RetryRule {
+        sent_failures: Methods::Any,
+        ..at_once(1)
+    };
+    let client = around(Failover(retrying(leading_to(&server), eager)));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, once(AfterRedirect));
+    assert_eq!(server.count(), 2);
+}
+
+/// The twin: it vouches for what it repeats.
+#[tokio::test]
+async fn what_a_nested_client_lost_and_may_repeat_is_sent_again() {
+    struct Vouch(Failover);
+
+    #[async_trait::async_trait]
+    impl Middleware for Vouch {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let mut map = Extensions::new();
+            map.insert(ReplaySafe(true));
+            let copy = request.try_clone().unwrap();
+            let _ = self.0.0.execute_with_extensions(copy, &mut map).await;
+            next.run(request, extensions).await
+        }
+    }
+
+    let server = H1::start([Act::CloseAfterReading, Act::status(503)]).await;
+    let client = around(Vouch(Failover(retrying(leading_to(&server), at_once(1)))));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, thrice(Dns));
+}
+
+/// The nested client gives up on an audit that its own middleware makes after the answer.
+#[tokio::test]
+async fn what_a_nested_client_took_for_its_own_failure_is_not_unsent() {
+    struct Audit(String);
+
+    #[async_trait::async_trait]
+    impl Middleware for Audit {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let answer = next.run(request, extensions).await?;
+            let audit = support::client().build().unwrap().get(&self.0);
+            audit.send().await?;
+            Ok(answer)
+        }
+    }
+
+    let nobody = Refused::new();
+    for rule in [RetryRule::never(), RetryRule::transient(), at_once(0)] {
+        let server = H1::start(Act::ok("fine")).await;
+        let nested = reqwest_middleware::ClientBuilder::new(leading_to(&server).build().unwrap())
+            .with(RetryMiddleware::new(rule))
+            .with(Audit(nobody.url("/audit")))
+            .build();
+        let client = around(Failover(nested));
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
+}
+
+/// A nested send that is still under way when the attempt ends.
+#[tokio::test]
+async fn what_a_nested_client_is_still_sending_is_not_unsent() {
+    type Sending = Pin<Box<dyn Future<Output = Result<Response>> + Send>>;
+    struct Stash(ClientWithMiddleware, Mutex<Vec<Sending>>);
+
+    #[async_trait::async_trait]
+    impl Middleware for Stash {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let (client, copy) = (self.0.clone(), request.try_clone().unwrap());
+            let mut sending: Sending = Box::pin(async move { client.execute(copy).await });
+            let wait = Duration::from_millis(100);
+            let _ = tokio::time::timeout(wait, &mut sending).await;
+            self.1.lock().unwrap().push(sending);
+            next.run(request, extensions).await
+        }
+    }
+
+    for rule in [at_once(1), RetryRule::never()] {
+        let server = H1::start(Act::Silence).await;
+        let nested = retrying(leading_to(&server), rule);
+        let client = around(Stash(nested, Mutex::default()));
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
+}
+
+/// The plain client of `execute`, further in.
+#[tokio::test]
+async fn what_a_plain_client_lost_in_execute_is_not_unsent() {
+    struct Executing(reqwest::Client, RetryPolicy);
+
+    #[async_trait::async_trait]
+    impl Middleware for Executing {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let first = self.1.execute(&self.0, request.try_clone().unwrap());
+            match tokio::time::timeout(Duration::from_millis(100), first).await {
+                Ok(Ok(answer)) => Ok(answer),
+                _ => next.run(request, extensions).await,
+            }
+        }
+    }
+
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        for rule in [at_once(1), RetryRule::never()] {
+            let server = H1::start(act.clone()).await;
+            let nested = leading_to(&server).build().unwrap();
+            let client = around(Executing(nested, rule.into()));
+            let (_, went) = send(client.post(URL).body("order")).await;
+            assert_eq!(went, once(AfterRedirect));
+            assert_eq!(server.count(), 1);
+        }
+    }
+}
+
+/// The whole of an attempt is dropped at its head timeout, and with it a nested POST on its way.
+#[tokio::test]
+async fn a_head_timeout_over_a_nested_post_does_not_send_the_post_again() {
+    struct Forward(ClientWithMiddleware);
+
+    #[async_trait::async_trait]
+    impl Middleware for Forward {
+        async fn handle(
+            &self,
+            request: Request,
+            _: &mut Extensions,
+            _: Next<'_>,
+        ) -> Result<Response> {
+            self.0.execute(request).await
+        }
+    }
+
+    let server = H1::start(Act::Silence).await;
+    let nested = retrying(leading_to(&server), at_once(2));
+    let client = reqwest_middleware::ClientBuilder::new(support::client().build().unwrap())
+        .with(RetryMiddleware::new(
+            RetryPolicy::from(at_once(2)).head_timeout(Duration::from_millis(100)),
+        ))
+        .with(Forward(nested))
+        .build();
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, once(TransportError::Timeout));
+    assert_eq!(server.count(), 1);
+    // The twin.
+    let (_, went) = send(client.get(URL)).await;
+    assert_eq!(went, thrice(TransportError::Timeout));
+    assert_eq!(server.count(), 4);
+}
+
+/// A head timeout in the middle of an upload.
+#[tokio::test]
+async fn a_head_timeout_during_an_upload_does_not_send_a_post_again() {
+    // It never answers: the body has no end.
+    let server = H1::start(Act::ok("fine")).await;
+    let policy = RetryPolicy::from(at_once(2)).head_timeout(Duration::from_millis(100));
+    let client = retrying(leading_to(&server), policy);
+    let slow = || {
+        let pieces = futures_util::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            Some((Ok::<_, std::io::Error>("piece"), ()))
+        });
+        reqwest::Body::wrap_stream(pieces)
+    };
+    let (_, went) = send(client.post(URL).body(slow())).await;
+    let stop = StopReason::NotReplayable;
+    assert_eq!(
+        went,
+        Went::stopped([Failure(TransportError::Timeout)], stop)
+    );
+    let source = BodySource::new(move || Ok::<_, std::io::Error>(slow()));
+    let (_, went) = send(client.post(URL).with_extension(source)).await;
+    assert_eq!(went, once(TransportError::Timeout));
+    assert_eq!((server.begun(), server.count()), (2, 0));
+}
+
+/// A nested client that is given the map of the request around it leaves the retries to that.
+#[tokio::test]
+async fn what_a_client_with_the_same_map_lost_is_not_unsent() {
+    struct WithMap(ClientWithMiddleware);
+
+    #[async_trait::async_trait]
+    impl Middleware for WithMap {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let copy = request.try_clone().unwrap();
+            let first = self.0.execute_with_extensions(copy, extensions);
+            match tokio::time::timeout(Duration::from_millis(100), first).await {
+                Ok(Ok(answer)) => Ok(answer),
+                _ => next.run(request, extensions).await,
+            }
+        }
+    }
+
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        let server = H1::start(act).await;
+        let nested = retrying(leading_to(&server), at_once(2));
+        let client = around(WithMap(nested));
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
+    // The twin.
+    let nowhere = support::client().dns_resolver(Names::new());
+    let client = around(WithMap(retrying(nowhere, at_once(2))));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, thrice(Dns));
+}
+
+/// A middleware that runs the rest of the chain twice: its second try finds no name. Only a second
+/// copy of the middleware behind it sees that there was a first.
+#[tokio::test]
+async fn a_second_copy_sees_what_a_middleware_before_it_sent_twice() {
+    struct Twice(Names);
+
+    #[async_trait::async_trait]
+    impl Middleware for Twice {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let first = next.clone().run(request.try_clone().unwrap(), extensions);
+            let _ = tokio::time::timeout(Duration::from_millis(100), first).await;
+            self.0.fail_next(1);
+            next.run(request, extensions).await
+        }
+    }
+
+    for act in [Act::Silence, Act::CloseAfterReading] {
+        let server = H1::start(act).await;
+        let names = Names::new();
+        names.set("target.test", server.addr);
+        let plain = support::client().dns_resolver(names.clone());
+        let client = reqwest_middleware::ClientBuilder::new(plain.build().unwrap())
+            .with(RetryMiddleware::new(at_once(2)))
+            .with(Twice(names))
+            .with(RetryMiddleware::new(at_once(2)))
+            .build();
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!(went, once(AfterRedirect));
+        assert_eq!(server.count(), 1);
+    }
+}
+
+/// An answer of a nested client after which the connection was refused: the answer is thrown away
+/// by the middleware, which the docs of `unsent_failures` name.
+#[tokio::test]
+async fn an_answer_that_a_middleware_throws_away_is_its_own_business() {
+    let server = H1::start(Answer::new(503)).await;
+    let client = around(Failover(retrying(leading_to(&server), at_once(0))));
+    let (outcome, went) = send(client.post(URL).body("order")).await;
+    assert!(outcome.unwrap_err().is_connect());
+    assert_eq!(went, thrice(Dns));
+}
