@@ -4,7 +4,7 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::Result;
 
-use super::chain::Chain;
+use super::chain::{Chain, Rest};
 use crate::middleware::classify::classify;
 use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::tracking::NestedSend;
@@ -12,19 +12,21 @@ use crate::rule::is_idempotent;
 
 /// Runs the rest of the chain. Of what is sent inside the attempt of another send, that one must
 /// know all the same: a middleware in between may drop this, or forget how it failed.
-pub(super) async fn pass_through(
+///
+/// It gives a future that is boxed already, so that the one of every send need not hold the request.
+pub(super) fn pass_through<'send>(
     request: Request,
-    extensions: &mut Extensions,
-    chain: &impl Chain,
-) -> Result<Response> {
+    extensions: &'send mut Extensions,
+    chain: &'send impl Chain,
+) -> Rest<'send> {
     let nested = if is_idempotent(request.method()) {
         None
     } else {
         NestedSend::begin(None)
     };
     match nested {
-        None => chain.run(request, extensions).await,
-        Some(nested) => Box::pin(run_nested(request, extensions, chain, nested)).await,
+        None => chain.run(request, extensions),
+        Some(nested) => Box::pin(run_nested(request, extensions, chain, nested)),
     }
 }
 
