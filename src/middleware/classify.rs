@@ -113,7 +113,8 @@ use crate::TransportError;
 ///   redirects are tracked knows better.
 /// - Whose request failed. A middleware further in that sends requests of its own and passes their
 ///   `reqwest::Error` on makes it look like one of this request. The middleware looks at the URL of
-///   the error too, and does not take it for unsent if that is another one.
+///   the error too, and does not take it for unsent if that is another one. A request of its own to
+///   the very same URL, such as a GET after the POST, is not told apart.
 /// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports
 ///   one that comes in while it opens a stream on that stream, also when it covers it and the
 ///   request goes out and is processed.

@@ -33,14 +33,23 @@ pub(crate) fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
 /// another one. A middleware that sends requests of its own may hand such an error on, and then it
 /// says nothing about what became of this request.
 ///
-/// Query and fragment may differ, since middlewares that sign a request change the query. So may
-/// user and password, which reqwest moves into a header. reqwest reports the first URL of a request
-/// even after it followed redirects, so a redirect makes no difference. An error without a URL says
-/// nothing.
+/// Its query may have more parameters, since middlewares that sign a request add some. None may be
+/// missing: a service with one path for everything tells its requests apart by them. The fragment may
+/// differ, and so may user and password, which reqwest moves into a header. reqwest reports the first
+/// URL of a request even after it followed redirects, so a redirect makes no difference. An error
+/// without a URL says nothing.
 pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &Url) -> bool {
     find::<reqwest::Error>(error)
         .and_then(reqwest::Error::url)
-        .is_some_and(|url| !same_resource(url, asked))
+        .is_some_and(|url| !same_resource(url, asked) || !has_parameters_of(url, asked))
+}
+
+/// True if the URL has every query parameter of the one that was asked, in any order and encoding.
+fn has_parameters_of(url: &Url, asked: &Url) -> bool {
+    url.query() == asked.query()
+        || asked
+            .query_pairs()
+            .all(|wanted| url.query_pairs().any(|pair| pair == wanted))
 }
 
 /// Whether two URLs differ in query, fragment and user at most.
@@ -170,6 +179,10 @@ mod tests {
         compared("http://api.test/orders", asked, true);
         compared("https://api.test/orders/", asked, true);
         compared("https://api.test/", asked, true);
+        let asked = "https://api.test/?action=create&id=7";
+        compared("https://api.test/?action=audit&id=7", asked, true);
+        compared("https://api.test/?action=create", asked, true);
+        compared("https://api.test/", asked, true);
     }
 
     #[test]
@@ -181,9 +194,17 @@ mod tests {
         compared("https://api.test/orders#part", asked, false);
         compared(
             "https://api.test/orders",
-            "https://u:p@api.test/orders?a=b#c",
+            "https://u:p@api.test/orders#c",
             false,
         );
+        let asked = "https://api.test/?action=create&id=7";
+        compared("https://api.test/?action=create&id=7", asked, false);
+        compared(
+            "https://api.test/?id=7&signature=1&action=%63reate",
+            asked,
+            false,
+        );
+        compared("https://api.test/?action=create&id=7&", asked, false);
     }
 
     #[test]

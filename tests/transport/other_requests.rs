@@ -105,6 +105,27 @@ async fn nor_because_the_audit_of_the_same_server_failed() {
     assert_eq!(server.count(), 1);
 }
 
+/// A service that has one path for everything, and tells its requests apart by the query.
+#[tokio::test]
+async fn nor_because_another_call_to_the_same_path_failed() {
+    let server = H1::start(Act::ok("fine")).await;
+    let nowhere = support::client().dns_resolver(Names::new());
+    let audit = Audit {
+        client: nowhere.build().unwrap(),
+        url: "http://target.test/?action=audit".to_owned(),
+        when: When::After,
+    };
+    let names = Names::new();
+    names.set("target.test", server.addr);
+    let client = around(support::client().dns_resolver(names), audit);
+    let order = client
+        .post("http://target.test/?action=order")
+        .body("order");
+    let (_, went) = send(order).await;
+    assert_eq!(went, once(AfterRedirect));
+    assert_eq!(server.count(), 1);
+}
+
 /// What came before the send cannot be told from what came after it.
 #[tokio::test]
 async fn nor_where_the_audit_comes_first() {
