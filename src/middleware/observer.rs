@@ -45,6 +45,10 @@ use crate::rule::{StopReason, WaitSource};
 /// response, the [name](crate::TransportError::name) of a failure, or `error` if it was no failure
 /// of the transport; it is absent if the time was over before the first attempt.
 ///
+/// [`RetryMiddleware::new`](crate::RetryMiddleware::new) says which rules it warns of under the same
+/// target. The fields are then `advice`, the [name](crate::Advice::name) of the advice, and `route`,
+/// the index of the route whose rule it is, if it is that of a route.
+///
 /// # Examples
 ///
 /// ```

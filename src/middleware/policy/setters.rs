@@ -383,7 +383,9 @@ impl RetryPolicy {
     /// Writes events of the feature `tracing` at these levels: of retries and of answers that took
     /// one at `retry`, of failed sends that are given up at `stop`. [`LogLevel::Off`] writes none.
     ///
-    /// The defaults are `INFO` and `WARN`. Observers get every event, whatever the levels.
+    /// The defaults are `INFO` and `WARN`. Observers get every event, whatever the levels. Advice
+    /// about a rule ([`RetryMiddleware::new`](crate::RetryMiddleware::new)) is written at `WARN`
+    /// unless `stop` is `Off`.
     ///
     /// # Examples
     ///
