@@ -5,13 +5,14 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use http::Extensions;
+use http::{Extensions, HeaderName};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
 use reqwest_retry_rules::{
-    BodySource, Methods, ReplaySafe, RetryMiddleware, RetryPolicy, RetryRule, StopReason, with_rule,
+    AttemptResult, BodySource, Judgement, Methods, ReplaySafe, ResponseHead, RetryMiddleware,
+    RetryPolicy, RetryRule, StopReason, client_builder, with_rule,
 };
 
 use crate::support;
@@ -411,5 +412,84 @@ async fn an_answer_that_a_middleware_throws_away_is_its_own_business() {
     let client = around(Failover(retrying(leading_to(&server), at_once(0))));
     let (outcome, went) = send(client.post(URL).body("order")).await;
     assert!(outcome.unwrap_err().is_connect());
+    assert_eq!(went, thrice(Dns));
+}
+
+/// A judge, a condition and a server's header may have any method sent again, but what they look at
+/// is the answer to the GET that a redirect led to, and the POST before it was processed.
+#[tokio::test]
+async fn nothing_sends_a_post_again_for_the_answer_of_another_request() {
+    let name = HeaderName::from_static("x-should-retry");
+    let by_header = RetryRule {
+        override_header: Some(name),
+        ..at_once(2)
+    };
+    let judge = |_: &ResponseHead<'_>, body: &[u8]| match body {
+        b"again" => Judgement::RetryAfter(Duration::ZERO),
+        _ => Judgement::ByRule,
+    };
+    for (status, policy) in [
+        (
+            200,
+            RetryPolicy::from(at_once(2)).judge_body(Methods::Any, 100, judge),
+        ),
+        (
+            202,
+            RetryPolicy::from(at_once(2)).retry_if(Methods::Any, |head| head.status() == 202),
+        ),
+        (409, RetryPolicy::from(by_header)),
+    ] {
+        let answer = Answer::new(status)
+            .header("x-should-retry", "true")
+            .body("again");
+        let answering = H1::start(answer).await;
+        let moved = Answer::new(303).header("location", &answering.url("/next"));
+        let server = H1::start(moved).await;
+        let tracked = client_builder().no_proxy();
+        let client = retrying(tracked, policy);
+        let result = AttemptResult::Status(status.try_into().unwrap());
+
+        let (_, went) = send(client.post(server.url("/")).body("order")).await;
+        assert_eq!(went, Went::stopped([result], StopReason::MethodNotAllowed));
+        assert_eq!((server.count(), answering.count()), (1, 1));
+        // The twin: it is the POST's own answer.
+        let (_, went) = send(client.post(answering.url("/")).body("order")).await;
+        assert_eq!(went, Went::stopped([result; 3], StopReason::Exhausted));
+    }
+}
+
+/// A stream of which a middleware further in read a part before it handed the rest on.
+#[tokio::test]
+async fn a_stream_that_was_begun_further_in_is_not_sent_again() {
+    struct Peek;
+
+    #[async_trait::async_trait]
+    impl Middleware for Peek {
+        async fn handle(
+            &self,
+            mut request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            if let Some(body) = request.body_mut() {
+                let _ = futures_util::future::poll_fn(|cx| {
+                    http_body::Body::poll_frame(Pin::new(&mut *body), cx)
+                })
+                .await;
+            }
+            next.run(request, extensions).await
+        }
+    }
+
+    let client = around(Peek);
+    let pieces = || futures_util::stream::iter(["one", "two"].map(Ok::<_, std::io::Error>));
+    let stream = reqwest::Body::wrap_stream(pieces());
+    let (_, went) = send(client.put(URL).body(stream)).await;
+    let stop = StopReason::NotReplayable;
+    assert_eq!(went, Went::stopped([Failure(Dns)], stop));
+    // The twin: one that nobody looked into comes back.
+    let client = retrying(support::client().dns_resolver(Names::new()), at_once(2));
+    let stream = reqwest::Body::wrap_stream(pieces());
+    let (_, went) = send(client.put(URL).body(stream)).await;
     assert_eq!(went, thrice(Dns));
 }
