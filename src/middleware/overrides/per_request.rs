@@ -33,6 +33,7 @@ impl PerRequest {
     /// the task around it, then the shared map, and last `built_with`, the middleware's policy.
     ///
     /// A work (which is no request) is asked about with an empty map.
+    #[inline]
     pub(crate) fn in_force<'a>(
         built_with: &'a RetryPolicy,
         extensions: &Extensions,
@@ -56,17 +57,20 @@ impl PerRequest {
     }
 
     /// The rule that replaces that of the policy, and those of its routes.
+    #[inline]
     pub(crate) fn rule(&self) -> Option<&RetryRule> {
         self.0.as_ref()?.rule.as_deref()
     }
 
     /// What is stated of the request: whether it may be repeated whatever its method.
+    #[inline]
     pub(crate) fn replay_safe(&self) -> Option<bool> {
         self.0.as_ref()?.replay_safe
     }
 
     /// How long the whole send may take, if the policy says `of_policy`: the nearer one counts, and
     /// one that is too long for the clock is no bound.
+    #[inline]
     pub(crate) fn total_timeout(&self, of_policy: Option<Duration>) -> Option<Duration> {
         match self.0.as_ref().and_then(|values| values.total_timeout) {
             Some(own) => Some(own).filter(|own| clock::after(*own).is_some()),
@@ -75,18 +79,22 @@ impl PerRequest {
     }
 
     /// The moment by which it must be over, whatever its total timeout.
+    #[inline]
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.0.as_ref()?.deadline
     }
 
+    #[inline]
     pub(crate) fn label(&self) -> Option<&RetryLabel> {
         self.0.as_ref()?.label.as_ref()
     }
 
+    #[inline]
     pub(crate) fn log(&self) -> Option<&RetryLog> {
         self.0.as_ref()?.log.as_ref()
     }
 
+    #[inline]
     pub(crate) fn body_source(&self) -> Option<&BodySource> {
         self.0.as_ref()?.body_source.as_ref()
     }

@@ -91,6 +91,7 @@ impl Default for Settings {
 
 impl Settings {
     /// The budget in force where these settings replace those of `outer`.
+    #[inline]
     pub(in crate::middleware) fn budget_within<'a>(
         &'a self,
         outer: &'a Self,
@@ -124,6 +125,7 @@ impl Settings {
 
     /// True if something here concerns even a single attempt, so that a request is not passed
     /// through although no retry is possible.
+    #[inline]
     pub(in crate::middleware) fn concerns_one_attempt(&self) -> bool {
         self.total_timeout.is_some()
             || self.attempt_timeout.is_some()
@@ -135,11 +137,13 @@ impl Settings {
     }
 
     /// True if one of the closures is given a response's head.
+    #[inline]
     pub(in crate::middleware) fn looks_at_heads(&self) -> bool {
         !self.retry_if.is_empty() || self.server_delay.is_some() || self.judge_body.is_some()
     }
 
     /// True if a condition or the judge of bodies could allow this method.
+    #[inline]
     pub(in crate::middleware) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
         let of_conditions = self.retry_if.iter().map(|condition| &condition.methods);
         let of_judge = self.judge_body.iter().map(|judge| &judge.methods);

@@ -65,6 +65,7 @@ impl KeptRequest {
         })
     }
 
+    #[inline]
     pub(in crate::middleware) fn url(&self) -> &Url {
         self.head.url()
     }
@@ -118,6 +119,7 @@ impl KeptRequest {
 
 impl KeptBody {
     /// The body that goes with the first attempt, and what is kept of it.
+    #[inline]
     fn of(body: Option<Body>) -> (Option<Body>, Self) {
         match body {
             None => (None, Self::Absent),

@@ -32,6 +32,7 @@ enum Repeatable {
 
 impl Asked {
     /// Gives the request what the policy wants of it, and keeps what is needed of it.
+    #[inline]
     pub(super) fn new(in_force: &InForce<'_>, request: &mut Request, in_work: bool) -> Self {
         let settings = in_force.settings();
         let method = request.method().clone();
@@ -68,6 +69,7 @@ impl Asked {
         }
     }
 
+    #[inline]
     pub(super) fn idempotent(&self) -> bool {
         self.repeatable.is_idempotent()
     }
@@ -77,25 +79,30 @@ impl Asked {
         matches!(self.repeatable, Repeatable::Yes)
     }
 
+    #[inline]
     pub(super) fn kept(&self) -> Option<&KeptRequest> {
         self.kept.as_deref()
     }
 
     /// The URL, if it was kept.
+    #[inline]
     pub(super) fn url(&self) -> Option<&Url> {
         self.kept().map(KeptRequest::url).or(self.url.as_deref())
     }
 
     /// True if something of the request may have been processed, whatever the attempt fails with.
+    #[inline]
     pub(super) fn processed(&self, notes: &Notes) -> bool {
         notes.processed(|name, value| self.carries(name, value))
     }
 
     /// True if the response answers another request.
+    #[inline]
     pub(super) fn replaced(&self, notes: &Notes, is_unfollowed: impl FnOnce() -> bool) -> bool {
         notes.replaced(is_unfollowed, |name, value| self.carries(name, value))
     }
 
+    #[inline]
     fn carries(&self, name: &HeaderName, value: &HeaderValue) -> bool {
         self.kept
             .as_ref()

@@ -119,6 +119,7 @@ impl<'a> Call<'a> {
     }
 
     /// Takes what came of the rest of the chain; `None` means that it was not done in time.
+    #[inline]
     fn take(&mut self, outcome: Option<Result<Response>>, notes: Notes) -> Taken<'a> {
         let (outcome, examined) = match outcome {
             None => self.too_slow(),
@@ -174,6 +175,7 @@ impl<'a> Call<'a> {
     }
 
     /// True if the response answers another request, which went in the place of this one.
+    #[inline]
     fn is_replaced(&mut self, response: &Response, notes: &Notes) -> bool {
         let is_unfollowed = || {
             let asked = self.asked.url();
@@ -187,6 +189,7 @@ impl<'a> Call<'a> {
     }
 
     /// Tells an answer from a response that is refused.
+    #[inline]
     fn examine(
         &self,
         response: &Response,
@@ -204,6 +207,7 @@ impl<'a> Call<'a> {
     }
 
     /// True if the policy may want to read the body before the response is examined.
+    #[inline]
     fn reads_body_of(&self, response: &Response) -> bool {
         let settings = self.in_force.settings();
         let judges = |judge: &BodyJudge| response::may_be_judged(response, judge.limit);
@@ -257,6 +261,7 @@ impl<'a> Call<'a> {
 
     /// Says why the response is refused, if it is: by a row of the rule that contains its status, by
     /// a condition that holds, by a header in which the server says what to do, or by its body.
+    #[inline]
     fn refusal(&self, response: &Response, judgement: Judgement) -> Option<Refusal<'a>> {
         let (rule, settings) = (self.in_force.rule(), self.in_force.settings());
         let (method, idempotent) = (&self.asked.method, self.asked.idempotent());

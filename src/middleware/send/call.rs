@@ -27,6 +27,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
+    #[inline]
     pub(super) fn new(
         in_force: &'a InForce<'a>,
         mut request: Request,
@@ -51,6 +52,7 @@ impl<'a> Call<'a> {
         (call, request)
     }
 
+    #[inline]
     pub(super) fn may_retry(&self) -> bool {
         self.asked.kept().is_some()
     }
@@ -60,6 +62,7 @@ impl<'a> Call<'a> {
     }
 
     /// True if the first attempt cannot begin at once.
+    #[inline]
     pub(super) fn is_to_be_prepared(&self) -> bool {
         self.is_late()
             || self.in_force.settings().pause_origins.is_some()
@@ -67,6 +70,7 @@ impl<'a> Call<'a> {
     }
 
     /// True if the time of the send was over before it began.
+    #[inline]
     fn is_late(&self) -> bool {
         self.time.is_over(self.time.started)
     }

@@ -20,6 +20,7 @@ use crate::rule::{StopReason, TransportError};
 impl Call<'_> {
     /// There is an answer. The answer to a first attempt leaves no report, unless the caller holds a
     /// log.
+    #[inline]
     pub(super) fn answer(
         &mut self,
         mut outcome: Result<Response>,
@@ -101,6 +102,7 @@ impl Call<'_> {
 
     /// Marks a response that is not all that became of the request, for a send further out that is
     /// given it as its answer.
+    #[inline]
     fn mark(&self, outcome: &mut Result<Response>) {
         if let Ok(response) = outcome {
             if self.history.has_lost_answers() {
@@ -110,6 +112,7 @@ impl Call<'_> {
     }
 
     /// The budget that limits the retries of this send.
+    #[inline]
     pub(super) fn budget(&self) -> Option<&RetryBudget> {
         self.in_force.budget()
     }

@@ -19,6 +19,7 @@ pub(super) struct SendExtensions<'a> {
 }
 
 impl<'a> SendExtensions<'a> {
+    #[inline]
     pub(super) fn new(map: &'a mut Extensions, retry_possible: bool) -> Self {
         let before = if retry_possible {
             map.clone()
@@ -33,6 +34,7 @@ impl<'a> SendExtensions<'a> {
     }
 
     /// Begins to run the rest of the chain with the map.
+    #[inline]
     pub(super) fn run<'run>(
         &'run mut self,
         request: Request,

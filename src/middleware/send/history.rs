@@ -30,6 +30,7 @@ pub(super) struct History {
 }
 
 impl History {
+    #[inline]
     pub(super) fn new(started: Instant, begun_with: u32) -> Self {
         Self {
             records: Records::default(),
@@ -44,6 +45,7 @@ impl History {
         }
     }
 
+    #[inline]
     pub(super) fn begin_attempt(&mut self, moment: Instant) {
         self.begun = moment;
         self.open = true;
@@ -55,6 +57,7 @@ impl History {
     }
 
     /// How long the current attempt has taken by `moment`.
+    #[inline]
     pub(super) fn attempt_elapsed(&self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.begun)
     }
@@ -89,6 +92,7 @@ impl History {
     }
 
     /// How many retries were begun, those of the work around this send included.
+    #[inline]
     pub(super) fn retries(&self) -> u32 {
         self.begun_with.saturating_add(self.resends)
     }
@@ -99,6 +103,7 @@ impl History {
     }
 
     /// True if no attempt has a record.
+    #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -135,6 +140,7 @@ impl History {
 
     /// True if an attempt may have been processed: one that is on its way, or one whose result does
     /// not prove the opposite.
+    #[inline]
     pub(super) fn may_be_processed(&self) -> bool {
         self.open || self.records.may_have_been_processed()
     }
@@ -151,14 +157,17 @@ impl History {
 
     /// True if the last response is not all that became of the request: an attempt was lost, or
     /// another request went in its place.
+    #[inline]
     pub(super) fn has_lost_answers(&self) -> bool {
         self.replaced || self.records.lost_an_answer()
     }
 
+    #[inline]
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
+    #[inline]
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }

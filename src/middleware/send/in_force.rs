@@ -25,6 +25,7 @@ pub(in crate::middleware) struct InForce<'a> {
 }
 
 impl<'a> InForce<'a> {
+    #[inline]
     pub(in crate::middleware) fn new(
         built_with: &'a RetryPolicy,
         extensions: &Extensions,
@@ -65,6 +66,7 @@ impl<'a> InForce<'a> {
 
     /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a
     /// single attempt.
+    #[inline]
     pub(in crate::middleware) fn passes_through(&self) -> bool {
         self.rule().max_retries == 0
             && self.total_timeout().is_none()
@@ -74,49 +76,59 @@ impl<'a> InForce<'a> {
             && !self.settings().concerns_one_attempt()
     }
 
+    #[inline]
     pub(in crate::middleware) fn rule(&self) -> &RetryRule {
         let nearer = self.per_request.rule().or(self.route.as_deref());
         nearer.unwrap_or_else(|| self.policy.rule())
     }
 
+    #[inline]
     pub(in crate::middleware) fn settings(&self) -> &Settings {
         self.policy.settings()
     }
 
     /// The budget that limits the retries; a policy that sets none keeps the middleware's.
+    #[inline]
     pub(in crate::middleware) fn budget(&self) -> Option<&RetryBudget> {
         let built_with = self.built_with.settings();
         self.settings().budget_within(built_with)
     }
 
+    #[inline]
     fn total_timeout(&self) -> Option<Duration> {
         self.per_request
             .total_timeout(self.settings().total_timeout)
     }
 
     /// The time of a send that starts now.
+    #[inline]
     pub(in crate::middleware) fn time(&self) -> SendTime {
         SendTime::new(self.total_timeout(), self.per_request.deadline())
     }
 
+    #[inline]
     pub(in crate::middleware) fn label(&self) -> Option<&RetryLabel> {
         self.per_request.label()
     }
 
+    #[inline]
     pub(in crate::middleware) fn log(&self) -> Option<&RetryLog> {
         self.per_request.log()
     }
 
+    #[inline]
     pub(super) fn body_source(&self) -> Option<&BodySource> {
         self.per_request.body_source()
     }
 
     /// What the caller states of the request, if anything.
+    #[inline]
     pub(super) fn replay_safe(&self) -> Option<bool> {
         self.per_request.replay_safe()
     }
 
     /// True if the rule or a condition could ever allow a retry.
+    #[inline]
     pub(super) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
         let rule = self.rule();
         rule.could_retry(method, idempotent)

@@ -16,6 +16,7 @@ pub(in crate::middleware) struct SendTime {
 impl SendTime {
     /// Starts now, and ends at the earlier of `total` from now and `deadline`. A time that the clock
     /// cannot hold is never reached.
+    #[inline]
     pub(super) fn new(total: Option<Duration>, deadline: Option<Instant>) -> Self {
         let started = clock::now();
         let total = total.and_then(|total| started.checked_add(total));
@@ -34,16 +35,19 @@ impl SendTime {
     }
 
     /// True if the send must be over by `moment`.
+    #[inline]
     pub(in crate::middleware) fn is_over(self, moment: Instant) -> bool {
         self.ends.is_some_and(|end| end <= moment)
     }
 
     /// How long the send has taken by `moment`.
+    #[inline]
     pub(in crate::middleware) fn elapsed(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.started)
     }
 
     /// How much time is left at `moment`.
+    #[inline]
     pub(in crate::middleware) fn remaining(self, moment: Instant) -> Option<Duration> {
         Some(self.ends?.saturating_duration_since(moment))
     }

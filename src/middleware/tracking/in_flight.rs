@@ -67,6 +67,7 @@ enum Fate {
 impl Notes {
     /// True if something of the request may have been processed, whatever the attempt fails with.
     /// `carries` says whether the request itself carries this header with this value.
+    #[inline]
     pub(in crate::middleware) fn processed(
         &self,
         carries: impl Fn(&HeaderName, &HeaderValue) -> bool,
@@ -76,6 +77,7 @@ impl Notes {
 
     /// True if the response answers another request. `is_unfollowed` says whether it is a redirect
     /// that was not followed.
+    #[inline]
     pub(in crate::middleware) fn replaced(
         &self,
         is_unfollowed: impl FnOnce() -> bool,
@@ -96,6 +98,7 @@ pub(in crate::middleware) struct Running<F> {
 
 impl<F> Running<F> {
     /// Runs the rest of the chain for the request whose extensions live at this [`address`].
+    #[inline]
     pub(in crate::middleware) fn new(map: usize, chain: F) -> Self {
         let own = InFlight {
             map,
@@ -108,12 +111,14 @@ impl<F> Running<F> {
     }
 
     /// What was noted, once the attempt is over.
+    #[inline]
     pub(in crate::middleware) fn into_notes(mut self) -> Notes {
         self.stop();
         self.own.notes
     }
 
     /// Drops the chain with the mark in place, so that what is noted when it goes is noted here.
+    #[inline]
     fn stop(&mut self) {
         let _entered = Entered::new(&mut self.own);
         self.chain = None;
@@ -143,6 +148,7 @@ impl<F: Future + Unpin> Future for Running<F> {
 struct Entered<'a>(&'a mut InFlight);
 
 impl<'a> Entered<'a> {
+    #[inline]
     fn new(own: &'a mut InFlight) -> Self {
         swap(own);
         Self(own)
@@ -156,11 +162,13 @@ impl Drop for Entered<'_> {
 }
 
 /// Puts an attempt in the place of the current one, and the other way round.
+#[inline]
 fn swap(own: &mut InFlight) {
     with_current(|current| std::mem::swap(current, own));
 }
 
 /// Runs `change` on the current attempt; not at all while the thread ends.
+#[inline]
 fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
     CURRENT
         .try_with(|cell| {
@@ -179,6 +187,7 @@ fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
 pub(in crate::middleware) struct EnteredWork<'a>(&'a mut Option<Arc<WorkCall>>);
 
 impl<'a> EnteredWork<'a> {
+    #[inline]
     pub(in crate::middleware) fn new(own: &'a mut Option<Arc<WorkCall>>) -> Self {
         swap_work(own);
         Self(own)
@@ -196,16 +205,19 @@ fn swap_work(own: &mut Option<Arc<WorkCall>>) {
 }
 
 /// The call of a work that is being polled, if a send that begins now is one of its own.
+#[inline]
 pub(in crate::middleware) fn current_work() -> Option<Arc<WorkCall>> {
     with_current(|current| current.work.clone()).flatten()
 }
 
 /// The address by which a [`Running`] attempt and [`carries`] know a map.
+#[inline]
 pub(in crate::middleware) fn address(extensions: &Extensions) -> usize {
     std::ptr::from_ref(extensions) as usize
 }
 
 /// True if these are the extensions of the attempt that is being polled.
+#[inline]
 pub(in crate::middleware) fn carries(extensions: &Extensions) -> bool {
     with_current(|current| current.map == address(extensions)).unwrap_or(false)
 }
