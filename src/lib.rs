@@ -45,16 +45,16 @@
 //! | a bad certificate, a peer that speaks no HTTP | – | never |
 //! | an error of the request, of a redirect policy, of the caller's own body | – | never |
 //!
-//! Without `unsent_failures` what is unsent is retried like what was sent. Each failure is one
-//! [`TransportError`], and [`classify`] has the whole table, error by error. A body in memory can
-//! be sent again. A stream, as every multipart form is one, can be only if nothing of it was read,
-//! or with a [`BodySource`].
+//! With `unsent_failures: false` a request that was never sent is retried only if its method allows
+//! it, like one that may have been processed. Each failure is one [`TransportError`], and
+//! [`classify`] has the whole table, error by error. A body in memory can be sent again. A stream, and
+//! so every multipart form, can be only if nothing of it was read, or with a [`BodySource`].
 //!
 //! # Where things are
 //!
-//! - **Guides**, the place to start: [choosing a rule](guide::choosing_a_rule), [one request, one
-//!   task](guide::one_request_one_task), [the client](guide::the_client) with a picture of the
-//!   chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
+//! - **Guides**, the place to start: [choosing a rule](guide::choosing_a_rule), [settings in a
+//!   file](guide::settings_in_a_file), [one request, one task](guide::one_request_one_task), [the
+//!   client](guide::the_client) with a picture of the chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
 //!   retried?](guide::why_was_my_request_not_retried), [testing your own
 //!   rule](guide::testing_your_own_rule), [coming from
 //!   reqwest-retry](guide::coming_from_reqwest_retry), [recipes](guide::recipes), [what it leaves
@@ -62,8 +62,8 @@
 //! - **The rule**, pure, on `std`, `http` and `httpdate`: [`RetryRule`], [`StatusRule`],
 //!   [`Methods`], [`Backoff`], [`RetryAfter`], [`Limits`]. The facts that it is asked about are
 //!   [`Attempt`] and [`AttemptOutcome`] with its [`TransportError`]; its answer is [`Decision`] with
-//!   a [`StopReason`]. [`RetryRule::validate`] finds what cannot be meant, and
-//!   [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
+//!   a [`StopReason`]. [`RetryRule::validate`] finds what contradicts itself or can have no effect,
+//!   and [`RetryRule::schedule`] makes the [`Schedule`] of waits, limits and worst cases.
 //!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
 //! - **The middleware**: [`RetryMiddleware`]; [`RetryPolicy`] for what is not data, whose closures
 //!   see a [`ResponseHead`] and give a [`Judgement`], and whose routes, each with a
@@ -72,8 +72,8 @@
 //!   [`tracked_redirects`].
 //! - **Work beyond one head**, such as a body that is decoded or answers that are joined:
 //!   [`RetryPolicy::run`], and [`RetryPolicy::run_judged`] with [`Failure`]. The promise holds for
-//!   the whole work, as far as its sends go through this crate; for others whoever calls `run`
-//!   vouches.
+//!   the whole work, as far as its clients have this middleware. Whoever calls `run` vouches for the
+//!   sends of other clients, which are not seen.
 //! - **What a request changes**, in its extensions: [`RetryRule`] or an `Arc` of one,
 //!   [`RetryPolicy`], [`ReplaySafe`], [`TotalTimeout`], [`Deadline`], [`BodySource`] (which makes a
 //!   [`FreshBody`]), [`RetryLog`], [`RetryLabel`], [`Overrides`]. **What a task changes**:

@@ -1,6 +1,6 @@
 //! What reqwest reports, turned into a [`TransportError`].
 //!
-//! No other file looks into an error of reqwest's. What is not known counts as sent.
+//! No other file says which failure of a request it is. What is not known counts as sent.
 
 use std::error::Error as StdError;
 use std::io;

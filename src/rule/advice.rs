@@ -141,8 +141,8 @@ impl fmt::Display for Quoted<'_> {
 impl RetryRule {
     /// Names what may be meant and rarely is.
     ///
-    /// A rule with advice is valid and gives answers; what cannot be meant is for
-    /// [`validate`](RetryRule::validate). The advice knows the rule alone: a condition, a server's
+    /// A rule with advice is valid and gives answers. What contradicts itself or can have no effect is
+    /// for [`validate`](RetryRule::validate). The advice knows the rule alone: a condition, a server's
     /// delay or another rule for one request may make it pointless.
     ///
     /// There is advice about

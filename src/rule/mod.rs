@@ -123,7 +123,8 @@ pub struct RetryRule {
 ///    Without one, wait long, with jitter and a hard limit.
 ///
 /// A rule gives answers whatever its field values are. [`validate`](RetryRule::validate) names what
-/// cannot be meant, and [`advice`](RetryRule::advice) what rarely is. Durations count in whole
+/// contradicts itself or can have no effect, and [`advice`](RetryRule::advice) what is valid and
+/// rarely meant. Durations count in whole
 /// milliseconds; fractions of one are dropped. A `match` on one of the enums in a rule breaks when
 /// the enum gets a variant: they are closed on purpose, so that code which shows or stores rules
 /// does not miss what is new.

@@ -179,7 +179,7 @@ impl fmt::Display for RuleFault {
 /// # }
 /// ```
 impl RetryRule {
-    /// Checks for what cannot be meant, and names every fault at once.
+    /// Checks for what contradicts itself or can have no effect, and names every fault at once.
     ///
     /// A rule that does not pass still gives answers. Only deserializing a rule (feature `serde`)
     /// calls this by itself; a rule that is built in code is not checked.

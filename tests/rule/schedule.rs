@@ -596,13 +596,15 @@ fn statuses_and_failures_are_named() {
         &rule,
         "\
 Up to 3 retries. Times leave out what the attempts themselves take.
+Waits: of all rows together.
 
 retry  wait       starts after  if the server asks, after
     1  0 to 5 s   0 to 5 s      up to 1 min
     2  0 to 10 s  0 to 15 s     up to 2 min
     3  0 to 20 s  0 to 35 s     up to 3 min
 
-Statuses: 501 never; 429 for any method, after 5 s up to 1 min; 408, 500-599 for GET, PUT; \
+Statuses: 501 never; 429 for any method, its own wait of 0 to 5 s, growing to 20 s; \
+408, 500-599 for GET, PUT; \
 from 400 on the header x-should-retry overrides; from 400 on the header x-no-retry may forbid.
 Failures: for idempotent methods, unsent ones for any method; no timeouts.
 Server: may ask for a wait of up to 1 min; above that the send stops.
@@ -611,6 +613,62 @@ Worst case: 35 s and 4 attempts' own timeouts.
 If the server asks: 3 min and 4 attempts' own timeouts.
 ",
     );
+}
+
+#[track_caller]
+fn own_wait(backoff: Backoff, text: &str) {
+    let row = StatusRule {
+        backoff: Some(backoff),
+        ..StatusRule::new([429], Methods::Any)
+    };
+    let rule = RetryRule {
+        statuses: vec![row],
+        ..RetryRule::transient()
+    };
+    let schedule = rule.schedule().to_string();
+    let line = schedule.lines().find(|line| line.starts_with("Statuses: "));
+    assert_eq!(line, Some(text));
+}
+
+#[test]
+fn the_wait_of_a_row_is_in_words() {
+    let steady = Backoff {
+        growth: 1000,
+        ..backoff(Jitter::NoJitter)
+    };
+    let text = "Statuses: 429 for any method, its own wait of 1 s.";
+    own_wait(steady.clone(), text);
+    let halving = Backoff {
+        growth: 500,
+        ..steady
+    };
+    let text = "Statuses: 429 for any method, its own wait of 1 s, shrinking to 250 ms.";
+    own_wait(halving, text);
+    own_wait(Backoff::default(), "Statuses: 429 for any method, at once.");
+}
+
+#[test]
+fn the_table_says_that_its_waits_are_of_all_rows_only_if_they_differ() {
+    let says_so = |rule: &RetryRule| {
+        let schedule = rule.schedule().to_string();
+        schedule.contains("\nWaits: of all rows together.\n")
+    };
+    let row = StatusRule {
+        backoff: Some(backoff(Jitter::Full)),
+        ..StatusRule::new([429], Methods::Any)
+    };
+    let rule = RetryRule {
+        statuses: vec![row],
+        ..RetryRule::transient()
+    };
+    assert!(says_so(&rule));
+    assert!(!says_so(&RetryRule::transient()));
+    // The row is all that is retried.
+    let alone = RetryRule {
+        sent_failures: Methods::Never,
+        ..rule
+    };
+    assert!(!says_so(&alone));
 }
 
 #[track_caller]

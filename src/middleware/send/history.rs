@@ -1,4 +1,7 @@
 //! What happened in a send so far.
+//!
+//! Only the methods here touch the records: `attempt`, `end` and `judgement` add through them, and
+//! `end` takes. A work has records of its own, in `work/progress.rs`.
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
-//! What happens between two attempts: the wait, the drain, the next request.
+//! What happens between two attempts of a send: the wait, the drain, the next request.
+//!
+//! [`RetryPolicy::run`](crate::RetryPolicy::run) has a wait of its own between two calls of a work,
+//! in `work/`.
 
 use std::time::Duration;
 

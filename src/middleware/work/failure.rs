@@ -24,7 +24,7 @@ use crate::rule::Methods;
 /// fn judge(error: &Error) -> Failure<'_> {
 ///     match error {
 ///         Error::Http(error) => Failure::ByRule(error),
-///         // Only what may be repeated was sent, or nothing goes again.
+///         // The work is done again only if everything that it sent may be repeated.
 ///         Error::Busy { wait } => Failure::RetryAfter(Methods::Idempotent, *wait),
 ///         Error::NoSuchUser => Failure::Stop,
 ///     }
@@ -41,10 +41,12 @@ pub enum Failure<'a> {
     /// The rule judges this error, or what is behind it: see
     /// [what failed](crate::RetryPolicy::run).
     ByRule(&'a (dyn StdError + 'static)),
-    /// The work is to be done again, if these methods allow every send of it that may have been
-    /// processed. The count, the limits, the backoff and the budget of the rule apply.
+    /// The work is done again, if these methods allow every send of it that may have been processed.
+    /// The count, the limits, the backoff and the budget of the rule apply.
     ///
-    /// This is the caller's word: [`Methods::Any`] has a POST that was processed sent again.
+    /// **Sends of a client without this middleware are not looked at**, whatever the methods. So
+    /// [`Methods::Idempotent`] does not hold back a POST of such a client: it is sent again. With
+    /// [`Methods::Any`] a POST that was processed is sent again by any client.
     Retry(Methods),
     /// Like [`Retry`](Self::Retry), and the server asks for this wait: the cap, the role and the
     /// spread of the rule apply to it.

@@ -27,16 +27,21 @@ impl RetryPolicy {
     /// Does a piece of work until it succeeds or there is a reason to stop, and gives the last error
     /// back unchanged: the loop of a send, around more than one send up to its head.
     ///
+    /// **The client in it needs a [`RetryMiddleware`](crate::RetryMiddleware)**, if only with
+    /// [`RetryRule::never`](crate::RetryRule::never), or its requests go through
+    /// [`execute`](Self::execute). Sends of any other client are not seen, and a failure of one counts
+    /// as that of a method that may not be repeated: under `transient()` even a GET that was answered
+    /// 503 is given up at once. Best give the client a clone of this policy. Then the retries of the
+    /// sends and the repetitions of the work are one count, and share one budget.
+    ///
     /// `work` is called with 1 first, then with 2, and so on. It may read a body and decode it, ask
     /// twice and join the answers, or call an SDK. A closure that is `async` will do if it changes
     /// nothing outside; what a work changes belongs in a `Mutex`. Nothing is spawned, and nothing
     /// needs to be `'static`. Dropping the future ends everything.
     ///
-    /// The sends in it that go through this crate (by any client with a
-    /// [`RetryMiddleware`](crate::RetryMiddleware), or by [`execute`](Self::execute)) retry by the
-    /// policy of their own client, as without `run`. `Ok` is success, whatever was answered: turn a
-    /// status into an error, by
-    /// [`error_for_status`](reqwest::Response::error_for_status), if it is none for you.
+    /// The sends in it retry by the policy of their own client, as without `run`. `Ok` is success,
+    /// whatever was answered: turn a status into an error, by
+    /// [`error_for_status`](reqwest::Response::error_for_status), if it is no success for you.
     ///
     /// # The promise
     ///
@@ -181,6 +186,10 @@ impl RetryPolicy {
 
     /// Like [`run`](Self::run), for every type of error, and with the caller's own word on what it
     /// means.
+    ///
+    /// It is for an error that is no [`std::error::Error`], such as that of `anyhow`, and for what the
+    /// rule cannot judge, such as a body that does not decode. As with `run`, the client needs a
+    /// [`RetryMiddleware`](crate::RetryMiddleware): a send that is not seen is not looked at.
     ///
     /// `judge` says of each error whether the rule judges it, whether the work may be done again and
     /// for which methods, or whether it stops: see [`Failure`]. Write it as a `fn`, or as a closure in

@@ -1,3 +1,5 @@
+//! A header of a service's own that asks for a wait, and the formats of its value.
+
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, StatusCode};

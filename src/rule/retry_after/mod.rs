@@ -1,3 +1,5 @@
+//! The wait that a server asks for: which headers are read, and what becomes of their wait.
+
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, StatusCode};
@@ -14,8 +16,8 @@ pub use text::{parse_retry_after, retry_after_ms};
 /// How the wait that a server asks for is treated, in `Retry-After` (RFC 9110, 10.2.3) or in a
 /// header of its own.
 ///
-/// Of a header that occurs more than once the first value that can be read counts, and a header of
-/// which none can is as if absent. If nothing is asked, the [`Backoff`](crate::Backoff) applies.
+/// If a header occurs more than once, its first value that can be read counts. A header without such
+/// a value is as if absent. If nothing is asked, the [`Backoff`](crate::Backoff) applies.
 ///
 /// # Defaults
 ///
@@ -68,9 +70,9 @@ pub struct RetryAfter {
     pub zero_means_backoff: bool,
     /// How the server's wait meets the backoff.
     pub role: RetryAfterRole,
-    /// The most that is added at random to the server's wait, per mille of it: 100 makes 10 s
-    /// anything in `[10 s, 11 s)`, so that clients that were given the same moment do not all come
-    /// back at once. It may exceed the cap.
+    /// The most that is added at random to the server's wait, in thousandths of it: 100 makes 10 s
+    /// anything in `[10 s, 11 s)`. So clients that were given the same moment do not all come back at
+    /// once. The sum may exceed the cap.
     pub spread: u32,
 }
 
@@ -110,7 +112,7 @@ pub enum RetryAfterSource {
     Ignore,
     /// `Retry-After` (RFC 9110, 10.2.3).
     Header,
-    /// `retry-after-ms` where it can be read, else `Retry-After`, as [`retry_after_ms`] does.
+    /// `retry-after-ms` if it can be read, else `Retry-After`, as [`retry_after_ms`] does.
     MsThenHeader,
 }
 

@@ -21,8 +21,9 @@ use retry::Span;
 /// [`retries`](Schedule::retries). It knows the rule alone: a total timeout, a budget or a server
 /// that answers ends a send sooner, and an origin that asks for rest makes it longer.
 ///
-/// If a row of [`statuses`](RetryRule::statuses) has a backoff of its own, a wait is from the
-/// shortest that any of the backoffs in use gives to the longest.
+/// If a row of [`statuses`](RetryRule::statuses) has a backoff of its own, a wait in the table is
+/// from the shortest that any of the backoffs in use gives to the longest. The text says so, and
+/// names the wait of that row beside its statuses.
 ///
 /// A rule does not know how long the attempts themselves will take. So a start is the sum of the
 /// waits before it, as if attempts took no time, and [`worst_case`](Schedule::worst_case) takes

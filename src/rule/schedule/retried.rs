@@ -1,8 +1,7 @@
 //! What a rule retries, as text.
 
-use super::Schedule;
-use super::text::time;
-use crate::rule::millis::whole_ms;
+use super::text::{span_text, time};
+use super::{Schedule, Span};
 use crate::rule::{Backoff, Methods, StatusMatch, StatusRule};
 
 impl Schedule {
@@ -11,7 +10,7 @@ impl Schedule {
         let rows = self.rule.statuses.iter();
         let rows: Vec<String> = rows
             .filter(|row| !row.statuses.is_empty())
-            .map(row_text)
+            .map(|row| row_text(row, self.rule.max_retries))
             .collect();
         let mut text = match rows.is_empty() {
             true => "none".to_owned(),
@@ -43,12 +42,12 @@ impl Schedule {
     }
 }
 
-fn row_text(row: &StatusRule) -> String {
+fn row_text(row: &StatusRule, retries: u32) -> String {
     let statuses: Vec<String> = row.statuses.iter().map(status_text).collect();
     let statuses = statuses.join(", ");
     let methods = methods_text(&row.methods);
     match &row.backoff {
-        Some(backoff) => format!("{statuses} {methods}, {}", backoff_text(backoff)),
+        Some(backoff) => format!("{statuses} {methods}, {}", backoff_text(backoff, retries)),
         None => format!("{statuses} {methods}"),
     }
 }
@@ -73,10 +72,24 @@ fn methods_text(methods: &Methods) -> String {
     }
 }
 
-fn backoff_text(backoff: &Backoff) -> String {
-    let (base, max) = (whole_ms(backoff.base), whole_ms(backoff.max));
-    match base.min(max) {
-        0 => "at once".to_owned(),
-        base => format!("after {} up to {}", time(base), time(max)),
+/// The waits of a row's own backoff, from the first to the last that the rule has.
+fn backoff_text(backoff: &Backoff, retries: u32) -> String {
+    let wait = |made| {
+        let (shortest, longest) = backoff.bounds(made);
+        Span {
+            shortest,
+            longest,
+            asked: 0,
+        }
+    };
+    let (first, last) = (wait(0), wait(retries.saturating_sub(1)));
+    if first.longest == 0 && last.longest == 0 {
+        return "at once".to_owned();
+    }
+    let text = format!("its own wait of {}", span_text(first));
+    match last.longest {
+        longest if longest > first.longest => format!("{text}, growing to {}", time(longest)),
+        longest if longest < first.longest => format!("{text}, shrinking to {}", time(longest)),
+        _ => text,
     }
 }

@@ -19,7 +19,11 @@ impl fmt::Display for Schedule {
             1 => f.write_str("1 retry.")?,
             more => write!(f, "Up to {more} retries.")?,
         }
-        f.write_str(" Times leave out what the attempts themselves take.\n\n")?;
+        f.write_str(" Times leave out what the attempts themselves take.\n")?;
+        if self.has_several_backoffs() {
+            f.write_str("Waits: of all rows together.\n")?;
+        }
+        f.write_str("\n")?;
         self.write_table(f)?;
         writeln!(f, "\nStatuses: {}.", self.statuses_text())?;
         writeln!(f, "Failures: {}.", self.failures_text())?;
@@ -56,6 +60,13 @@ impl Schedule {
             writeln!(f, "Advice: {advice}.")?;
         }
         Ok(())
+    }
+
+    /// True if a wait depends on what failed.
+    fn has_several_backoffs(&self) -> bool {
+        let mut backoffs = self.backoffs();
+        let first = backoffs.next();
+        backoffs.any(|backoff| Some(backoff) != first)
     }
 
     fn write_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -245,7 +256,7 @@ fn name(reason: StopReason) -> &'static str {
     }
 }
 
-fn span_text(span: Span) -> String {
+pub(super) fn span_text(span: Span) -> String {
     if span.shortest == span.longest {
         time(span.longest)
     } else if span.shortest == 0 {

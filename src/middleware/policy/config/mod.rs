@@ -16,8 +16,8 @@ use crate::rule::RetryRule;
 ///
 /// It is read with serde (feature `serde`) from TOML, JSON or any other format that says what its
 /// values are, and `RetryPolicy::from(config)` makes the policy, to which code adds what is not
-/// data. That cannot fail: what cannot be meant is an error when the file is read. What is written
-/// reads back as equal.
+/// data. That cannot fail: what contradicts itself or can have no effect is an error when the file
+/// is read. What is written reads back as equal.
 ///
 /// # Keys
 ///
