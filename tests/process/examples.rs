@@ -1,11 +1,14 @@
 //! The examples run as they stand and show what they promise.
 
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest_retry_rules::StopReason;
 
-use crate::TURN;
+/// One example at a time. They are processes of their own, so the tests that look at the memory of
+/// this one need not wait for them.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs an example with the features of this test, and gives what it prints.
 fn run(example: &str) -> String {
@@ -14,7 +17,7 @@ fn run(example: &str) -> String {
 
 /// The same, with these environment variables.
 fn run_with(example: &str, variables: &[(&str, &str)]) -> String {
-    let _turn = TURN.blocking_lock();
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let features = [
         ("astral", cfg!(feature = "astral")),
         ("http2", cfg!(feature = "http2")),
