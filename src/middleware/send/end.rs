@@ -7,7 +7,7 @@ use reqwest_middleware::Result;
 use super::attempt::Failed;
 use super::call::Call;
 use super::extensions::SendExtensions;
-use super::judgement::Wait;
+use super::wait::Wait;
 use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::origins::RetryBudget;

@@ -1,26 +1,15 @@
 //! What is to be done about a failed attempt: the facts are put together, and the rule decides.
 
 use std::result::Result;
-use std::time::Duration;
 
 use reqwest::Response;
-use tokio::time::Instant;
 
 use super::attempt::Failed;
 use super::call::Call;
-use crate::middleware::clock;
+use super::wait::Wait;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::answered_at;
-use crate::rule::{Attempt, AttemptOutcome, StopReason, WaitSource};
-
-/// A wait that was decided.
-#[derive(Clone, Copy)]
-pub(super) struct Wait {
-    pub(super) duration: Duration,
-    pub(super) source: WaitSource,
-    /// The moment at which it is over.
-    pub(super) until: Instant,
-}
+use crate::rule::{Attempt, AttemptOutcome, StopReason};
 
 impl<'a> Call<'a> {
     /// Asks the rule, then the budget. The attempt is recorded, and a retry is announced.
@@ -91,17 +80,13 @@ impl<'a> Call<'a> {
         facts.paused = self.origin_pause_after(record.asked.unwrap_or_default(), failed.at);
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
-        let (duration, source) = rule.wait_or_reason(&outcome, &facts)?;
+        let decided = rule.wait_or_reason(&outcome, &facts)?;
         let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
         if let Some(budget) = self.budget() {
             if !budget.withdraw(kept.url()) {
                 return Err(StopReason::Throttled);
             }
         }
-        Ok(Wait {
-            duration,
-            source,
-            until: clock::later(failed.at, duration),
-        })
+        Ok(Wait::after(decided, failed.at))
     }
 }

@@ -13,6 +13,7 @@ mod origin_pause;
 mod pass_through;
 mod pause;
 mod time;
+mod wait;
 
 use std::borrow::Cow;
 
@@ -31,6 +32,7 @@ use crate::rule::StopReason;
 
 pub(super) use self::in_force::InForce;
 pub(super) use self::time::SendTime;
+pub(super) use self::wait::Wait;
 
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::attempt::Failed;
 use super::call::Call;
-use super::judgement::Wait;
+use super::wait::Wait;
 use crate::middleware::clock;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::Refused;
@@ -116,12 +116,6 @@ impl Call<'_> {
     /// The limit that would be reached by starting an attempt at `moment`.
     pub(super) fn overdue(&self, moment: Instant, wait: Duration) -> Option<StopReason> {
         let limits = &self.in_force.rule().limits;
-        if limits.hard_reached(self.time.elapsed(moment)) {
-            Some(StopReason::HardLimit(wait))
-        } else if self.time.is_over(moment) {
-            Some(StopReason::Budget(wait))
-        } else {
-            None
-        }
+        self.time.overdue(limits, moment, wait)
     }
 }

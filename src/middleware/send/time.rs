@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::middleware::clock;
+use crate::rule::{Limits, StopReason};
 
 #[derive(Clone, Copy)]
 pub(in crate::middleware) struct SendTime {
@@ -44,6 +45,22 @@ impl SendTime {
     #[inline]
     pub(in crate::middleware) fn elapsed(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.started)
+    }
+
+    /// The limit that would be reached by starting an attempt at `moment`, after this wait.
+    pub(in crate::middleware) fn overdue(
+        self,
+        limits: &Limits,
+        moment: Instant,
+        wait: Duration,
+    ) -> Option<StopReason> {
+        if limits.hard_reached(self.elapsed(moment)) {
+            Some(StopReason::HardLimit(wait))
+        } else if self.is_over(moment) {
+            Some(StopReason::Budget(wait))
+        } else {
+            None
+        }
     }
 
     /// How much time is left at `moment`.

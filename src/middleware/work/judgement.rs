@@ -17,22 +17,12 @@ use super::sent::{Sent, SentRefusal};
 use crate::middleware::clock;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::{ResponseHead, answered_at};
-use crate::rule::{
-    Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError, WaitSource,
-};
+use crate::middleware::send::Wait;
+use crate::rule::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
 
 /// The method of a send that was not seen: it is in no list, and not idempotent.
 pub(super) static UNSEEN: LazyLock<Method> =
     LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
-
-/// A wait that was decided.
-#[derive(Clone, Copy)]
-pub(super) struct Wait {
-    pub(super) duration: Duration,
-    pub(super) source: WaitSource,
-    /// The moment at which it is over.
-    pub(super) until: Instant,
-}
 
 /// What failed, and where.
 pub(super) struct FailedCall {
@@ -181,7 +171,7 @@ impl Progress<'_> {
             }
         }
         let decided = rule.wait_or_reason(&outcome, &facts);
-        (failed, decided.map(|wait| Wait::from(wait, at)))
+        (failed, decided.map(|wait| Wait::after(wait, at)))
     }
 
     /// Adds what closures and judges found in the response that was refused: those of the client's
@@ -282,7 +272,7 @@ impl Progress<'_> {
         };
         let decided = rule.wait_or_reason(&outcome, &facts);
         let failed = FailedCall { asked, ..failed };
-        (failed, decided.map(|wait| Wait::from(wait, at)))
+        (failed, decided.map(|wait| Wait::after(wait, at)))
     }
 
     /// How long the origin of the failed send still asks for rest.
@@ -297,16 +287,6 @@ impl Progress<'_> {
         match (self.in_force.budget(), &failed.url) {
             (Some(budget), Some(url)) if !budget.withdraw(url) => Err(StopReason::Throttled),
             _ => Ok(wait),
-        }
-    }
-}
-
-impl Wait {
-    fn from((duration, source): (Duration, WaitSource), at: Instant) -> Self {
-        Self {
-            duration,
-            source,
-            until: clock::later(at, duration),
         }
     }
 }

@@ -8,10 +8,10 @@ use reqwest::Url;
 use tokio::time::Instant;
 
 use super::call::WorkCall;
-use super::judgement::{FailedCall, UNSEEN, Wait};
+use super::judgement::{FailedCall, UNSEEN};
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::report::{AttemptRecord, AttemptResult, Records, RetryReport};
-use crate::middleware::send::{InForce, SendTime};
+use crate::middleware::send::{InForce, SendTime, Wait};
 use crate::middleware::{clock, trace, tracking};
 use crate::rule::StopReason;
 
@@ -94,11 +94,8 @@ impl<'a> Progress<'a> {
         let now = clock::now();
         let url = self.failed.as_ref().and_then(|failed| failed.url.as_ref());
         let limits = &self.in_force.rule_for(url).limits;
-        if limits.hard_reached(self.time.elapsed(now)) {
-            return Err(StopReason::HardLimit(wait.duration));
-        }
-        if self.time.is_over(now) {
-            return Err(StopReason::Budget(wait.duration));
+        if let Some(reason) = self.time.overdue(limits, now, wait.duration) {
+            return Err(reason);
         }
         self.begun_with = call.retries();
         Ok(())
