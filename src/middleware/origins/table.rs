@@ -1,6 +1,6 @@
 //! One value for each origin, as many as there may be and no longer than they are of use.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(super) struct OriginTable<V> {
     tidied: AtomicU64,
 }
 
-type Entries<V> = HashMap<Box<str>, Arc<Entry<V>>>;
+type Entries<V> = BTreeMap<Box<str>, Arc<Entry<V>>>;
 
 /// Since the table was made.
 type Millis = u64;

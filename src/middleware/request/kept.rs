@@ -43,7 +43,7 @@ impl KeptRequest {
     pub(in crate::middleware) fn of(
         request: &mut Request,
         source: Option<BodySource>,
-    ) -> Option<Self> {
+    ) -> Option<Box<Self>> {
         let body = request.body_mut().take();
         let headers = std::mem::take(request.headers_mut());
         let head = request.try_clone();
@@ -58,11 +58,11 @@ impl KeptRequest {
             None => KeptBody::of(body),
         };
         *request.body_mut() = body;
-        Some(Self {
+        Some(Box::new(Self {
             head: head?,
             headers: kept,
             body: kept_body,
-        })
+        }))
     }
 
     #[inline]

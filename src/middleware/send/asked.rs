@@ -42,7 +42,7 @@ impl Asked {
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
         }
         let kept = if in_force.could_retry(&method, repeatable.is_idempotent()) {
-            KeptRequest::of(request, in_force.body_source().cloned()).map(Box::new)
+            KeptRequest::of(request, in_force.body_source().cloned())
         } else {
             None
         };

@@ -7,7 +7,6 @@ use reqwest_middleware::{Error, Result};
 use tokio::time::Instant;
 
 use super::call::Call;
-use super::chain::Rest;
 use crate::middleware::classify::classify;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
@@ -15,23 +14,23 @@ use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::policy::BodyJudge;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::{self, Judged, Judgement};
-use crate::middleware::tracking::{MaybeProcessed, Notes, Running, is_unfollowed};
+use crate::middleware::tracking::{MaybeProcessed, Notes, is_unfollowed};
 use crate::middleware::work::SentRefusal;
 use crate::rule::{Methods, TransportError};
 
 /// What came of an attempt.
 pub(super) enum Examined<'a> {
-    Answer,
-    Failed(Failed<'a>),
+    Answer(Response),
+    Failed(Result<Response>, Failed<'a>),
     /// The time of the whole send ran out.
-    OutOfTime,
+    OutOfTime(Error),
 }
 
 /// What came of the rest of the chain.
-enum Taken<'a> {
-    Examined(Result<Response>, Examined<'a>),
+pub(super) enum Taken<'a> {
+    Examined(Examined<'a>),
     /// A response whose body the policy may want to read.
-    WithBody(Response, OnTheWay),
+    Unread(Response, OnTheWay),
 }
 
 /// A failed attempt, as far as the response or the error does not say it.
@@ -90,11 +89,9 @@ impl Failed<'_> {
 }
 
 impl<'a> Call<'a> {
-    /// Waits for the rest of the chain, and says what came of it.
-    pub(super) async fn attempt(
-        &mut self,
-        mut running: Running<Rest<'_>>,
-    ) -> (Result<Response>, Examined<'a>) {
+    /// Notes that an attempt begins, and says by when it must have a response's head.
+    #[inline]
+    pub(super) fn begin_attempt(&mut self) -> Option<Instant> {
         let is_first = self.history.is_empty() && self.in_force.body_source().is_none();
         let is_first = is_first && self.history.paused().is_zero();
         let begun = if is_first {
@@ -105,59 +102,48 @@ impl<'a> Call<'a> {
         self.history.begin_attempt(begun);
         let head_by = self.in_force.settings().head_timeout;
         let head_by = head_by.and_then(|limit| begun.checked_add(limit));
-        let end = head_by.into_iter().chain(self.time.ends).min();
-        let outcome = match end {
-            None => Some((&mut running).await),
-            Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
-        };
-        let (response, on_the_way) = match self.take(outcome, running.into_notes()) {
-            Taken::Examined(outcome, examined) => return (outcome, examined),
-            Taken::WithBody(response, on_the_way) => (response, on_the_way),
-        };
-        let examining = Box::pin(self.examine_with_body(response, on_the_way));
-        examining.await
+        head_by.into_iter().chain(self.time.ends).min()
     }
 
     /// Takes what came of the rest of the chain; `None` means that it was not done in time.
     #[inline]
-    fn take(&mut self, outcome: Option<Result<Response>>, notes: Notes) -> Taken<'a> {
-        let (outcome, examined) = match outcome {
-            None => self.too_slow(),
+    pub(super) fn take(&mut self, outcome: Option<Result<Response>>, notes: &Notes) -> Taken<'a> {
+        match outcome {
+            None => Taken::Examined(self.too_slow()),
             Some(Err(error)) => {
-                let class = self.class_of(&error, &notes);
+                let class = self.class_of(&error, notes);
                 let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
-                (Err(error), Examined::Failed(Failed::with(result)))
+                Taken::Examined(Examined::Failed(Err(error), Failed::with(result)))
             }
             Some(Ok(response)) => {
                 let on_the_way = OnTheWay {
-                    replaced: self.is_replaced(&response, &notes),
-                    redirected: self.asked.processed(&notes),
+                    replaced: self.is_replaced(&response, notes),
+                    redirected: self.asked.processed(notes),
                 };
                 if self.reads_body_of(&response) {
-                    return Taken::WithBody(response, on_the_way);
+                    Taken::Unread(response, on_the_way)
+                } else {
+                    Taken::Examined(self.examine(response, on_the_way, Judgement::ByRule))
                 }
-                let examined = self.examine(&response, on_the_way, Judgement::ByRule);
-                (Ok(response), examined)
             }
-        };
-        Taken::Examined(outcome, examined)
+        }
     }
 
     /// The time of the send ran out, or that of the attempt up to its response's head.
-    fn too_slow(&mut self) -> (Result<Response>, Examined<'a>) {
+    fn too_slow(&mut self) -> Examined<'a> {
         let timeout = match self.in_force.settings().head_timeout {
             Some(timeout) if !self.time.is_over(clock::now()) => timeout,
             _ => return self.out_of_time(),
         };
         let error = Error::middleware(RetryError::HeadTimeout { timeout });
         let failed = Failed::with_failure(TransportError::Timeout);
-        (Err(error), Examined::Failed(failed))
+        Examined::Failed(Err(error), failed)
     }
 
-    fn out_of_time(&mut self) -> (Result<Response>, Examined<'a>) {
+    fn out_of_time(&mut self) -> Examined<'a> {
         let timeout = AttemptResult::Failure(TransportError::Timeout);
         self.history.record_result(timeout, clock::now());
-        (Err(self.total_timeout()), Examined::OutOfTime)
+        Examined::OutOfTime(self.total_timeout())
     }
 
     fn class_of(&self, error: &Error, notes: &Notes) -> Option<TransportError> {
@@ -192,17 +178,20 @@ impl<'a> Call<'a> {
     #[inline]
     fn examine(
         &self,
-        response: &Response,
+        response: Response,
         on_the_way: OnTheWay,
         judgement: Judgement,
     ) -> Examined<'a> {
-        match self.refusal(response, judgement) {
-            Some(refusal) => Examined::Failed(Failed {
-                on_the_way,
-                refusal,
-                ..Failed::with(AttemptResult::Status(response.status()))
-            }),
-            None => Examined::Answer,
+        match self.refusal(&response, judgement) {
+            Some(refusal) => {
+                let failed = Failed {
+                    on_the_way,
+                    refusal,
+                    ..Failed::with(AttemptResult::Status(response.status()))
+                };
+                Examined::Failed(Ok(response), failed)
+            }
+            None => Examined::Answer(response),
         }
     }
 
@@ -216,11 +205,11 @@ impl<'a> Call<'a> {
     }
 
     /// Tells an answer from a response that is refused, by its head and by its body.
-    async fn examine_with_body(
+    pub(super) async fn examine_with_body(
         &mut self,
         mut response: Response,
         on_the_way: OnTheWay,
-    ) -> (Result<Response>, Examined<'a>) {
+    ) -> Examined<'a> {
         let settings = self.in_force.settings();
         let mut judgement = Judgement::ByRule;
         if let Some(judge) = &settings.judge_body {
@@ -234,16 +223,18 @@ impl<'a> Call<'a> {
                     Judged::NotAsked => {}
                     Judged::Failed(failure) => {
                         let failed = Failed::with_failure(failure);
-                        return (Ok(response), Examined::Failed(failed));
+                        return Examined::Failed(Ok(response), failed);
                     }
                 }
             }
         }
-        match self.examine(&response, on_the_way, judgement) {
-            Examined::Answer if response::is_to_be_completed(&response, settings.complete_body) => {
-                self.complete(response).await
+        match self.examine(response, on_the_way, judgement) {
+            Examined::Answer(answer)
+                if response::is_to_be_completed(&answer, settings.complete_body) =>
+            {
+                self.complete(answer).await
             }
-            examined => (Ok(response), examined),
+            examined => examined,
         }
     }
 
@@ -299,13 +290,12 @@ impl<'a> Call<'a> {
     }
 
     /// Reads the body of an answer, which is a failure if it breaks off.
-    async fn complete(&mut self, answer: Response) -> (Result<Response>, Examined<'a>) {
+    async fn complete(&mut self, answer: Response) -> Examined<'a> {
         let reading = response::complete(answer, self.in_force.settings().complete_body);
         match self.within_time(reading).await {
-            Some((response, None)) => (Ok(response), Examined::Answer),
+            Some((response, None)) => Examined::Answer(response),
             Some((response, Some(failure))) => {
-                let failed = Failed::with_failure(failure);
-                (Ok(response), Examined::Failed(failed))
+                Examined::Failed(Ok(response), Failed::with_failure(failure))
             }
             None => self.out_of_time(),
         }

@@ -30,26 +30,25 @@ impl<'a> Call<'a> {
     #[inline]
     pub(super) fn new(
         in_force: &'a InForce<'a>,
-        mut request: Request,
+        request: &mut Request,
         work: Option<Arc<WorkCall>>,
-    ) -> (Self, Request) {
+    ) -> Self {
         let mut time = in_force.time();
         let url = work.is_some().then(|| request.url().clone());
-        let asked = Asked::new(in_force, &mut request, work.is_some());
+        let asked = Asked::new(in_force, request, work.is_some());
         let work = work.zip(url).map(|(work, url)| {
             time = time.within(work.ends());
             let idempotent = asked.idempotent_by_itself();
             SendInWork::new(work, &asked.method, idempotent, url)
         });
         let begun_with = work.as_ref().map_or(0, |work| work.begun_with());
-        let call = Self {
+        Self {
             in_force,
             asked,
             time,
             history: History::new(time.started, begun_with),
             work,
-        };
-        (call, request)
+        }
     }
 
     #[inline]
@@ -83,19 +82,19 @@ impl<'a> Call<'a> {
     /// The error of the send, and the reason to stop.
     pub(super) async fn prepare(
         &mut self,
-        mut request: Request,
-    ) -> Result<Request, (Error, StopReason)> {
+        request: &mut Request,
+    ) -> Result<(), (Error, StopReason)> {
         if self.is_late() {
             return Err((self.total_timeout(), StopReason::TotalTimeout));
         }
         self.wait_for_origin().await?;
         let Some(source) = self.in_force.body_source() else {
-            return Ok(request);
+            return Ok(());
         };
         if request.body().is_some() {
-            return Ok(request);
+            return Ok(());
         }
-        let making = async { source.make().await?.put_into(&mut request) };
+        let making = async { source.make().await?.put_into(request) };
         match self.within_time(making).await {
             Some(Ok(())) => {}
             Some(Err(source)) => {
@@ -105,8 +104,7 @@ impl<'a> Call<'a> {
             None => return Err((self.total_timeout(), StopReason::TotalTimeout)),
         }
         // The source may have taken its time.
-        self.wait_for_origin().await?;
-        Ok(request)
+        self.wait_for_origin().await
     }
 
     /// The head of a response, as the closures of the policy see it.

@@ -2,7 +2,7 @@
 
 use http::StatusCode;
 use reqwest::{Response, Url};
-use reqwest_middleware::Result;
+use reqwest_middleware::{Error, Result};
 
 use super::attempt::Failed;
 use super::call::Call;
@@ -23,32 +23,29 @@ impl Call<'_> {
     #[inline]
     pub(super) fn answer(
         &mut self,
-        mut outcome: Result<Response>,
+        mut answer: Response,
         extensions: &mut SendExtensions<'_>,
-    ) -> Result<Response> {
+    ) -> Response {
         self.end(true);
         let is_reported = !self.history.is_empty() || self.in_force.log().is_some();
-        if let (true, Ok(response)) = (is_reported, &outcome) {
-            let result = AttemptResult::Status(response.status());
+        if is_reported {
+            let result = AttemptResult::Status(answer.status());
             self.history.record_result(result, clock::now());
         }
         // Only now: a budget may take its time, which is no part of the attempt.
         if let (Some(budget), Some(kept)) = (self.budget(), self.asked.kept()) {
             budget.deposit(kept.url());
         }
-        self.mark(&mut outcome);
+        self.mark(&mut answer);
         if let Some(work) = &self.work {
             work.forget_refusal();
         }
-        self.tell_work(&outcome);
-        if !is_reported {
-            return outcome;
+        self.tell_work(Ok(&answer));
+        if is_reported {
+            self.announce_recovery(answer.status());
+            self.leave_report(Some(&mut answer), None, extensions);
         }
-        if let Ok(response) = &outcome {
-            self.announce_recovery(response.status());
-        }
-        self.leave_report(&mut outcome, None, extensions);
-        outcome
+        answer
     }
 
     /// No further attempt is made.
@@ -60,14 +57,16 @@ impl Call<'_> {
     ) -> Result<Response> {
         self.announce_stop(&outcome, reason);
         self.end(outcome.is_ok() && !self.history.was_replaced());
-        self.mark(&mut outcome);
-        self.tell_work(&outcome);
-        self.leave_report(&mut outcome, Some(reason), extensions);
+        if let Ok(response) = &mut outcome {
+            self.mark(response);
+        }
+        self.tell_work(outcome.as_ref());
+        self.leave_report(outcome.as_mut().ok(), Some(reason), extensions);
         outcome
     }
 
     /// Tells the work around this send how it ended.
-    fn tell_work(&self, outcome: &Result<Response>) {
+    fn tell_work(&self, outcome: std::result::Result<&Response, &Error>) {
         let Some(work) = &self.work else {
             return;
         };
@@ -103,11 +102,9 @@ impl Call<'_> {
     /// Marks a response that is not all that became of the request, for a send further out that is
     /// given it as its answer.
     #[inline]
-    fn mark(&self, outcome: &mut Result<Response>) {
-        if let Ok(response) = outcome {
-            if self.history.has_lost_answers() {
-                MaybeProcessed::mark(response);
-            }
+    fn mark(&self, response: &mut Response) {
+        if self.history.has_lost_answers() {
+            MaybeProcessed::mark(response);
         }
     }
 
@@ -120,7 +117,7 @@ impl Call<'_> {
     /// Leaves the report in each place in which it is looked for.
     fn leave_report(
         &mut self,
-        outcome: &mut Result<Response>,
+        response: Option<&mut Response>,
         stop: Option<StopReason>,
         extensions: &mut SendExtensions<'_>,
     ) {
@@ -136,7 +133,7 @@ impl Call<'_> {
         if let Some(log) = self.in_force.log() {
             log.set(report.clone());
         }
-        if let Ok(response) = outcome {
+        if let Some(response) = response {
             response.extensions_mut().insert(report.clone());
         }
         extensions.leave_report(report);

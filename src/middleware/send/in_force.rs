@@ -29,20 +29,19 @@ impl<'a> InForce<'a> {
     pub(in crate::middleware) fn new(
         built_with: &'a RetryPolicy,
         extensions: &Extensions,
-        request: Request,
-    ) -> (Self, Request) {
+        request: &Request,
+    ) -> Self {
         let (policy, per_request) = PerRequest::in_force(built_with, extensions);
         let route = match per_request.rule() {
             Some(_) => None,
             None => policy.settings().routes.rule_for(request.url()).cloned(),
         };
-        let in_force = Self {
+        Self {
             built_with,
             policy,
             route,
             per_request,
-        };
-        (in_force, request)
+        }
     }
 
     /// For a work, which goes nowhere by itself.

@@ -16,15 +16,17 @@ mod time;
 mod wait;
 
 use std::borrow::Cow;
+use std::future::Future;
 
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::Result;
 
-use self::attempt::Examined;
+use self::attempt::{Examined, Taken};
 use self::call::Call;
 use self::chain::Chain;
 use self::extensions::SendExtensions;
+use super::clock;
 use super::policy::RetryPolicy;
 use super::report::RetryReport;
 use super::tracking;
@@ -38,55 +40,84 @@ pub(super) use self::wait::Wait;
 /// sent until there is an answer or a reason to stop.
 ///
 /// What few sends need is in boxes. Every send allocates the rest, and up to 1032 bytes glibc's
-/// allocator has a fast path. So the request is passed on and comes back: what is lent is kept in
-/// the future twice.
-pub(super) async fn send<C: Chain>(
-    policy: Cow<'_, RetryPolicy>,
-    request: Request,
-    extensions: &mut Extensions,
+/// allocator has a fast path. An `async fn` that lends its request to others would hold it twice,
+/// hence the block.
+pub(super) fn send<'send, C: Chain + 'send>(
+    policy: Cow<'send, RetryPolicy>,
+    mut request: Request,
+    extensions: &'send mut Extensions,
     chain: C,
-) -> Result<Response> {
-    if tracking::carries(extensions) {
-        // A copy of this middleware further out has the send.
-        return pass_through::pass_through(request, extensions, &chain).await;
-    }
-    // A report that an earlier send left in a map that is used again.
-    extensions.remove::<RetryReport>();
-    let (in_force, request) = InForce::new(&policy, extensions, request);
-    let work = tracking::current_work();
-    if work.is_none() && in_force.passes_through() {
-        return pass_through::pass_through(request, extensions, &chain).await;
-    }
-    let (mut call, mut request) = Call::new(&in_force, request, work);
-    let mut extensions = SendExtensions::new(extensions, call.may_retry());
-    if call.is_to_be_prepared() {
-        let preparing = Box::pin(call.prepare(request));
-        request = match preparing.await {
-            Ok(request) => request,
-            Err((error, reason)) => return call.give_up(Err(error), reason, &mut extensions),
-        };
-    }
-    let mut running = extensions.run(request, &chain);
-    loop {
-        let (outcome, examined) = call.attempt(running).await;
-        let failed = match examined {
-            Examined::Answer => return call.answer(outcome, &mut extensions),
-            Examined::OutOfTime => {
-                return call.give_up(outcome, StopReason::TotalTimeout, &mut extensions);
+) -> impl Future<Output = Result<Response>> + Send + 'send {
+    async move {
+        if tracking::carries(extensions) {
+            // A copy of this middleware further out has the send.
+            return pass_through::pass_through(request, extensions, &chain).await;
+        }
+        // A report that an earlier send left in a map that is used again.
+        extensions.remove::<RetryReport>();
+        let in_force = InForce::new(&policy, extensions, &request);
+        let work = tracking::current_work();
+        if work.is_none() && in_force.passes_through() {
+            return pass_through::pass_through(request, extensions, &chain).await;
+        }
+        let mut call = Call::new(&in_force, &mut request, work);
+        let mut extensions = SendExtensions::new(extensions, call.may_retry());
+        if call.is_to_be_prepared() {
+            if let Err((error, reason)) = Box::pin(call.prepare(&mut request)).await {
+                return call.give_up(Err(error), reason, &mut extensions);
             }
-            Examined::Failed(failed) => failed,
-        };
-        let wait = match call.judge(&outcome, &failed) {
-            Ok(wait) => wait,
-            Err(reason) => return call.give_up(outcome, reason, &mut extensions),
-        };
-        let pause = Box::pin(call.pause(outcome, failed, wait));
-        let next = match pause.await {
-            Ok(next) => next,
-            Err((outcome, reason)) => return call.give_up(outcome, reason, &mut extensions),
-        };
-        extensions.restore(call.resends());
-        running = extensions.run(next, &chain);
+        }
+        let mut running = extensions.run(request, &chain);
+        loop {
+            let outcome = match call.begin_attempt() {
+                None => Some((&mut running).await),
+                Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
+            };
+            let retry = match call.take(outcome, &running.into_notes()) {
+                Taken::Examined(Examined::Answer(answer)) => {
+                    return Ok(call.answer(answer, &mut extensions));
+                }
+                taken => Box::pin(prepare_retry(&mut call, taken, &mut extensions)),
+            };
+            match retry.await {
+                Ok(next) => running = extensions.run(next, &chain),
+                Err(outcome) => return outcome,
+            }
+        }
+    }
+}
+
+/// Decides about an attempt that was not answered at once, waits, and makes the next request.
+///
+/// # Errors
+///
+/// What comes back, if there is no retry.
+async fn prepare_retry<'a>(
+    call: &mut Call<'a>,
+    taken: Taken<'a>,
+    extensions: &mut SendExtensions<'_>,
+) -> std::result::Result<Request, Result<Response>> {
+    let examined = match taken {
+        Taken::Examined(examined) => examined,
+        Taken::Unread(response, on_the_way) => call.examine_with_body(response, on_the_way).await,
+    };
+    let (outcome, failed) = match examined {
+        Examined::Answer(answer) => return Err(Ok(call.answer(answer, extensions))),
+        Examined::OutOfTime(error) => {
+            return Err(call.give_up(Err(error), StopReason::TotalTimeout, extensions));
+        }
+        Examined::Failed(outcome, failed) => (outcome, failed),
+    };
+    let wait = match call.judge(&outcome, &failed) {
+        Ok(wait) => wait,
+        Err(reason) => return Err(call.give_up(outcome, reason, extensions)),
+    };
+    match call.pause(outcome, failed, wait).await {
+        Ok(next) => {
+            extensions.restore(call.resends());
+            Ok(next)
+        }
+        Err((outcome, reason)) => Err(call.give_up(outcome, reason, extensions)),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::rule::is_idempotent;
 /// know all the same: a middleware in between may drop this, or forget how it failed.
 ///
 /// It gives a future that is boxed already, so that the one of every send need not hold the request.
+#[inline]
 pub(super) fn pass_through<'send>(
     request: Request,
     extensions: &'send mut Extensions,

@@ -1,6 +1,6 @@
 //! The attempt that is being polled, and what was noted while it was.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::middleware::work::WorkCall;
 
 thread_local! {
     /// The attempt that is being polled on this thread.
-    static CURRENT: Cell<InFlight> = const { Cell::new(InFlight::NONE) };
+    static CURRENT: RefCell<InFlight> = const { RefCell::new(InFlight::NONE) };
 }
 
 /// An attempt on its way.
@@ -36,12 +36,6 @@ impl InFlight {
         },
         work: None,
     };
-}
-
-impl Default for InFlight {
-    fn default() -> Self {
-        Self::NONE
-    }
 }
 
 /// What was noted during an attempt.
@@ -120,8 +114,10 @@ impl<F> Running<F> {
     /// Drops the chain with the mark in place, so that what is noted when it goes is noted here.
     #[inline]
     fn stop(&mut self) {
-        let _entered = Entered::new(&mut self.own);
-        self.chain = None;
+        if self.chain.is_some() {
+            let _entered = Entered::new(&mut self.own);
+            self.chain = None;
+        }
     }
 }
 
@@ -167,17 +163,14 @@ fn swap(own: &mut InFlight) {
     with_current(|current| std::mem::swap(current, own));
 }
 
-/// Runs `change` on the current attempt; not at all while the thread ends.
+/// Runs `change` on the current attempt. It is not run while the thread ends, and not by what is
+/// dropped inside another change.
 #[inline]
 fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
     CURRENT
-        .try_with(|cell| {
-            let mut current = cell.take();
-            let result = change(&mut current);
-            cell.set(current);
-            result
-        })
+        .try_with(|current| Some(change(&mut *current.try_borrow_mut().ok()?)))
         .ok()
+        .flatten()
 }
 
 /// While it lives a call of a work is the current one, for the sends that are made in it; then the
