@@ -20,7 +20,7 @@ use super::returning::{Returned, Returning};
 /// and reqwest and hyper need blocks of the same sizes.
 pub(in crate::middleware) struct KeptRequest {
     /// The request without headers and body.
-    head: Request,
+    head: Box<Request>,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: KeptBody,
 }
@@ -43,10 +43,10 @@ impl KeptRequest {
     pub(in crate::middleware) fn of(
         request: &mut Request,
         source: Option<BodySource>,
-    ) -> Option<Box<Self>> {
+    ) -> Option<Self> {
         let body = request.body_mut().take();
         let headers = std::mem::take(request.headers_mut());
-        let head = request.try_clone();
+        let head = request.try_clone().map(Box::new);
         let kept = headers
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
@@ -58,11 +58,11 @@ impl KeptRequest {
             None => KeptBody::of(body),
         };
         *request.body_mut() = body;
-        Some(Box::new(Self {
+        Some(Self {
             head: head?,
             headers: kept,
             body: kept_body,
-        }))
+        })
     }
 
     #[inline]

@@ -13,7 +13,7 @@ pub(super) struct Asked {
     pub(super) method: Method,
     repeatable: Repeatable,
     /// What a retry needs; `None` if none could be allowed.
-    kept: Option<Box<KeptRequest>>,
+    kept: Option<KeptRequest>,
     /// The URL, if it is not in `kept` and somebody may want to know it. The response may come from
     /// another, after a redirect.
     url: Option<Box<Url>>,
@@ -81,7 +81,7 @@ impl Asked {
 
     #[inline]
     pub(super) fn kept(&self) -> Option<&KeptRequest> {
-        self.kept.as_deref()
+        self.kept.as_ref()
     }
 
     /// The URL, if it was kept.

@@ -85,8 +85,7 @@ impl Notes {
 
 /// An attempt on its way: the rest of the chain, run with the mark of its own.
 pub(in crate::middleware) struct Running<F> {
-    /// `None` once it is over.
-    chain: Option<F>,
+    chain: F,
     own: InFlight,
 }
 
@@ -98,26 +97,17 @@ impl<F> Running<F> {
             map,
             ..InFlight::NONE
         };
-        Self {
-            chain: Some(chain),
-            own,
-        }
+        Self { chain, own }
     }
 
-    /// What was noted, once the attempt is over.
+    /// Ends the attempt, and gives what was noted, also while the chain goes.
     #[inline]
-    pub(in crate::middleware) fn into_notes(mut self) -> Notes {
-        self.stop();
-        self.own.notes
-    }
-
-    /// Drops the chain with the mark in place, so that what is noted when it goes is noted here.
-    #[inline]
-    fn stop(&mut self) {
-        if self.chain.is_some() {
-            let _entered = Entered::new(&mut self.own);
-            self.chain = None;
-        }
+    pub(in crate::middleware) fn into_notes(self) -> Notes {
+        let Self { chain, mut own } = self;
+        let entered = Entered::new(&mut own);
+        drop(chain);
+        drop(entered);
+        own.notes
     }
 }
 
@@ -127,15 +117,7 @@ impl<F: Future + Unpin> Future for Running<F> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Self { chain, own } = &mut *self;
         let _entered = Entered::new(own);
-        let Some(running) = chain else {
-            return Poll::Pending;
-        };
-        let outcome = Pin::new(running).poll(cx);
-        if outcome.is_ready() {
-            // Here, so that what is noted when it goes is noted of this attempt.
-            *chain = None;
-        }
-        outcome
+        Pin::new(chain).poll(cx)
     }
 }
 
