@@ -19,18 +19,28 @@ use crate::middleware::work::SentRefusal;
 use crate::rule::{Methods, TransportError};
 
 /// What came of an attempt.
-pub(super) enum Examined<'a> {
+pub(super) enum Attempted<'a> {
     Answer(Response),
     Failed(Result<Response>, Failed<'a>),
     /// The time of the whole send ran out.
     OutOfTime(Error),
 }
 
-/// What came of the rest of the chain.
-pub(super) enum Taken<'a> {
-    Examined(Examined<'a>),
-    /// A response whose body the policy may want to read.
-    Unread(Response, OnTheWay),
+/// What the head of a response says. Of an attempt without a response it is empty.
+#[derive(Default)]
+pub(super) struct Examined<'a> {
+    on_the_way: OnTheWay,
+    /// True if the policy may want to read the body first. Then nothing is known of a refusal.
+    wants_body: bool,
+    refusal: Option<Refusal<'a>>,
+}
+
+impl Examined<'_> {
+    /// True if the response is the answer.
+    #[inline]
+    pub(super) fn is_answer(&self) -> bool {
+        !self.wants_body && self.refusal.is_none()
+    }
 }
 
 /// A failed attempt, as far as the response or the error does not say it.
@@ -105,45 +115,70 @@ impl<'a> Call<'a> {
         head_by.into_iter().chain(self.time.ends).min()
     }
 
-    /// Takes what came of the rest of the chain; `None` means that it was not done in time.
+    /// Examines the head of a response, if there is one.
     #[inline]
-    pub(super) fn take(&mut self, outcome: Option<Result<Response>>, notes: &Notes) -> Taken<'a> {
+    pub(super) fn examine(
+        &mut self,
+        outcome: &Option<Result<Response>>,
+        notes: &Notes,
+    ) -> Examined<'a> {
+        let Some(Ok(response)) = outcome else {
+            return Examined::default();
+        };
+        let on_the_way = OnTheWay {
+            replaced: self.is_replaced(response, notes),
+            redirected: self.asked.processed(notes),
+        };
+        let wants_body = self.wants_body_of(response);
+        let refusal = if wants_body {
+            None
+        } else {
+            self.refusal(response, Judgement::ByRule)
+        };
+        Examined {
+            on_the_way,
+            wants_body,
+            refusal,
+        }
+    }
+
+    /// Says what came of an attempt: from its outcome, which is `None` if it was not done in time,
+    /// and from the head of its response.
+    pub(super) async fn attempted(
+        &mut self,
+        outcome: Option<Result<Response>>,
+        head: Examined<'a>,
+        notes: Notes,
+    ) -> Attempted<'a> {
         match outcome {
-            None => Taken::Examined(self.too_slow()),
+            None => self.too_slow(),
             Some(Err(error)) => {
-                let class = self.class_of(&error, notes);
+                let class = self.class_of(&error, &notes);
                 let result = class.map_or(AttemptResult::Error, AttemptResult::Failure);
-                Taken::Examined(Examined::Failed(Err(error), Failed::with(result)))
+                Attempted::Failed(Err(error), Failed::with(result))
             }
-            Some(Ok(response)) => {
-                let on_the_way = OnTheWay {
-                    replaced: self.is_replaced(&response, notes),
-                    redirected: self.asked.processed(notes),
-                };
-                if self.reads_body_of(&response) {
-                    Taken::Unread(response, on_the_way)
-                } else {
-                    Taken::Examined(self.examine(response, on_the_way, Judgement::ByRule))
-                }
+            Some(Ok(response)) if head.wants_body => {
+                self.examine_body(response, head.on_the_way).await
             }
+            Some(Ok(response)) => attempted(response, head.on_the_way, head.refusal),
         }
     }
 
     /// The time of the send ran out, or that of the attempt up to its response's head.
-    fn too_slow(&mut self) -> Examined<'a> {
+    fn too_slow(&mut self) -> Attempted<'a> {
         let timeout = match self.in_force.settings().head_timeout {
             Some(timeout) if !self.time.is_over(clock::now()) => timeout,
             _ => return self.out_of_time(),
         };
         let error = Error::middleware(RetryError::HeadTimeout { timeout });
         let failed = Failed::with_failure(TransportError::Timeout);
-        Examined::Failed(Err(error), failed)
+        Attempted::Failed(Err(error), failed)
     }
 
-    fn out_of_time(&mut self) -> Examined<'a> {
+    fn out_of_time(&mut self) -> Attempted<'a> {
         let timeout = AttemptResult::Failure(TransportError::Timeout);
         self.history.record_result(timeout, clock::now());
-        Examined::OutOfTime(self.total_timeout())
+        Attempted::OutOfTime(self.total_timeout())
     }
 
     fn class_of(&self, error: &Error, notes: &Notes) -> Option<TransportError> {
@@ -174,30 +209,9 @@ impl<'a> Call<'a> {
         replaced
     }
 
-    /// Tells an answer from a response that is refused.
-    #[inline]
-    fn examine(
-        &self,
-        response: Response,
-        on_the_way: OnTheWay,
-        judgement: Judgement,
-    ) -> Examined<'a> {
-        match self.refusal(&response, judgement) {
-            Some(refusal) => {
-                let failed = Failed {
-                    on_the_way,
-                    refusal,
-                    ..Failed::with(AttemptResult::Status(response.status()))
-                };
-                Examined::Failed(Ok(response), failed)
-            }
-            None => Examined::Answer(response),
-        }
-    }
-
     /// True if the policy may want to read the body before the response is examined.
     #[inline]
-    fn reads_body_of(&self, response: &Response) -> bool {
+    fn wants_body_of(&self, response: &Response) -> bool {
         let settings = self.in_force.settings();
         let judges = |judge: &BodyJudge| response::may_be_judged(response, judge.limit);
         settings.judge_body.as_ref().is_some_and(judges)
@@ -205,11 +219,11 @@ impl<'a> Call<'a> {
     }
 
     /// Tells an answer from a response that is refused, by its head and by its body.
-    pub(super) async fn examine_with_body(
+    async fn examine_body(
         &mut self,
         mut response: Response,
         on_the_way: OnTheWay,
-    ) -> Examined<'a> {
+    ) -> Attempted<'a> {
         let settings = self.in_force.settings();
         let mut judgement = Judgement::ByRule;
         if let Some(judge) = &settings.judge_body {
@@ -223,18 +237,19 @@ impl<'a> Call<'a> {
                     Judged::NotAsked => {}
                     Judged::Failed(failure) => {
                         let failed = Failed::with_failure(failure);
-                        return Examined::Failed(Ok(response), failed);
+                        return Attempted::Failed(Ok(response), failed);
                     }
                 }
             }
         }
-        match self.examine(response, on_the_way, judgement) {
-            Examined::Answer(answer)
+        let refusal = self.refusal(&response, judgement);
+        match attempted(response, on_the_way, refusal) {
+            Attempted::Answer(answer)
                 if response::is_to_be_completed(&answer, settings.complete_body) =>
             {
                 self.complete(answer).await
             }
-            examined => examined,
+            attempted => attempted,
         }
     }
 
@@ -290,14 +305,33 @@ impl<'a> Call<'a> {
     }
 
     /// Reads the body of an answer, which is a failure if it breaks off.
-    async fn complete(&mut self, answer: Response) -> Examined<'a> {
+    async fn complete(&mut self, answer: Response) -> Attempted<'a> {
         let reading = response::complete(answer, self.in_force.settings().complete_body);
         match self.within_time(reading).await {
-            Some((response, None)) => Examined::Answer(response),
+            Some((response, None)) => Attempted::Answer(response),
             Some((response, Some(failure))) => {
-                Examined::Failed(Ok(response), Failed::with_failure(failure))
+                Attempted::Failed(Ok(response), Failed::with_failure(failure))
             }
             None => self.out_of_time(),
+        }
+    }
+}
+
+/// What came of an attempt with a response.
+fn attempted<'a>(
+    response: Response,
+    on_the_way: OnTheWay,
+    refusal: Option<Refusal<'a>>,
+) -> Attempted<'a> {
+    match refusal {
+        None => Attempted::Answer(response),
+        Some(refusal) => {
+            let failed = Failed {
+                on_the_way,
+                refusal,
+                ..Failed::with(AttemptResult::Status(response.status()))
+            };
+            Attempted::Failed(Ok(response), failed)
         }
     }
 }

@@ -21,11 +21,7 @@ impl Call<'_> {
     /// There is an answer. The answer to a first attempt leaves no report, unless the caller holds a
     /// log.
     #[inline]
-    pub(super) fn answer(
-        &mut self,
-        mut answer: Response,
-        extensions: &mut SendExtensions<'_>,
-    ) -> Response {
+    pub(super) fn answer(&mut self, answer: &mut Response, extensions: &mut SendExtensions<'_>) {
         self.end(true);
         let is_reported = !self.history.is_empty() || self.in_force.log().is_some();
         if is_reported {
@@ -36,16 +32,15 @@ impl Call<'_> {
         if let (Some(budget), Some(kept)) = (self.budget(), self.asked.kept()) {
             budget.deposit(kept.url());
         }
-        self.mark(&mut answer);
+        self.mark(answer);
         if let Some(work) = &self.work {
             work.forget_refusal();
         }
-        self.tell_work(Ok(&answer));
+        self.tell_work(Ok(answer));
         if is_reported {
             self.announce_recovery(answer.status());
-            self.leave_report(Some(&mut answer), None, extensions);
+            self.leave_report(Some(answer), None, extensions);
         }
-        answer
     }
 
     /// No further attempt is made.

@@ -22,14 +22,14 @@ use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::Result;
 
-use self::attempt::{Examined, Taken};
+use self::attempt::{Attempted, Examined};
 use self::call::Call;
 use self::chain::Chain;
 use self::extensions::SendExtensions;
 use super::clock;
 use super::policy::RetryPolicy;
 use super::report::RetryReport;
-use super::tracking;
+use super::tracking::{self, Notes};
 use crate::rule::StopReason;
 
 pub(super) use self::in_force::InForce;
@@ -69,17 +69,22 @@ pub(super) fn send<'send, C: Chain + 'send>(
         }
         let mut running = extensions.run(request, &chain);
         loop {
-            let outcome = match call.begin_attempt() {
-                None => Some((&mut running).await),
-                Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
-            };
-            let retry = match call.take(outcome, &running.into_notes()) {
-                Taken::Examined(Examined::Answer(answer)) => {
-                    return Ok(call.answer(answer, &mut extensions));
+            let next = {
+                let outcome = match call.begin_attempt() {
+                    None => Some((&mut running).await),
+                    Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
+                };
+                let notes = running.into_notes();
+                let head = call.examine(&outcome, &notes);
+                match outcome {
+                    Some(Ok(mut answer)) if head.is_answer() => {
+                        call.answer(&mut answer, &mut extensions);
+                        return Ok(answer);
+                    }
+                    outcome => Box::pin(call.go_on(outcome, head, notes, &mut extensions)),
                 }
-                taken => Box::pin(prepare_retry(&mut call, taken, &mut extensions)),
             };
-            match retry.await {
+            match next.await {
                 Ok(next) => running = extensions.run(next, &chain),
                 Err(outcome) => return outcome,
             }
@@ -87,37 +92,40 @@ pub(super) fn send<'send, C: Chain + 'send>(
     }
 }
 
-/// Decides about an attempt that was not answered at once, waits, and makes the next request.
-///
-/// # Errors
-///
-/// What comes back, if there is no retry.
-async fn prepare_retry<'a>(
-    call: &mut Call<'a>,
-    taken: Taken<'a>,
-    extensions: &mut SendExtensions<'_>,
-) -> std::result::Result<Request, Result<Response>> {
-    let examined = match taken {
-        Taken::Examined(examined) => examined,
-        Taken::Unread(response, on_the_way) => call.examine_with_body(response, on_the_way).await,
-    };
-    let (outcome, failed) = match examined {
-        Examined::Answer(answer) => return Err(Ok(call.answer(answer, extensions))),
-        Examined::OutOfTime(error) => {
-            return Err(call.give_up(Err(error), StopReason::TotalTimeout, extensions));
+impl<'a> Call<'a> {
+    /// Decides about an attempt that was not answered at once, waits, and makes the next request.
+    ///
+    /// # Errors
+    ///
+    /// What comes back, if there is no retry.
+    async fn go_on(
+        &mut self,
+        outcome: Option<Result<Response>>,
+        head: Examined<'a>,
+        notes: Notes,
+        extensions: &mut SendExtensions<'_>,
+    ) -> std::result::Result<Request, Result<Response>> {
+        let (outcome, failed) = match self.attempted(outcome, head, notes).await {
+            Attempted::Answer(mut answer) => {
+                self.answer(&mut answer, extensions);
+                return Err(Ok(answer));
+            }
+            Attempted::OutOfTime(error) => {
+                return Err(self.give_up(Err(error), StopReason::TotalTimeout, extensions));
+            }
+            Attempted::Failed(outcome, failed) => (outcome, failed),
+        };
+        let wait = match self.judge(&outcome, &failed) {
+            Ok(wait) => wait,
+            Err(reason) => return Err(self.give_up(outcome, reason, extensions)),
+        };
+        match self.pause(outcome, failed, wait).await {
+            Ok(next) => {
+                extensions.restore(self.resends());
+                Ok(next)
+            }
+            Err((outcome, reason)) => Err(self.give_up(outcome, reason, extensions)),
         }
-        Examined::Failed(outcome, failed) => (outcome, failed),
-    };
-    let wait = match call.judge(&outcome, &failed) {
-        Ok(wait) => wait,
-        Err(reason) => return Err(call.give_up(outcome, reason, extensions)),
-    };
-    match call.pause(outcome, failed, wait).await {
-        Ok(next) => {
-            extensions.restore(call.resends());
-            Ok(next)
-        }
-        Err((outcome, reason)) => Err(call.give_up(outcome, reason, extensions)),
     }
 }
 
