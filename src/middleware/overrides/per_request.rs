@@ -1,6 +1,5 @@
 //! What is in force for one send.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +13,12 @@ use crate::middleware::report::{RetryLabel, RetryLog};
 use crate::middleware::request::BodySource;
 use crate::rule::RetryRule;
 
-/// What is set for one send besides its policy, in a box: for most sends nothing is.
+/// What is set for one send, in a box: for most sends nothing is.
 #[derive(Default)]
 pub(crate) struct PerRequest(Option<Box<Values>>);
 
 struct Values {
+    policy: Option<RetryPolicy>,
     rule: Option<Arc<RetryRule>>,
     replay_safe: Option<bool>,
     total_timeout: Option<Duration>,
@@ -29,22 +29,16 @@ struct Values {
 }
 
 impl PerRequest {
-    /// The policy of a send, and what is set besides. The request's own extensions come first, then
-    /// the task around it, then the shared map, and last `built_with`, the middleware's policy.
+    /// What the request's own extensions set, then the task around it, then the shared map.
     ///
     /// A work (which is no request) is asked about with an empty map.
     #[inline]
-    pub(crate) fn in_force<'a>(
-        built_with: &'a RetryPolicy,
-        extensions: &Extensions,
-    ) -> (Cow<'a, RetryPolicy>, Self) {
+    pub(crate) fn in_force(extensions: &Extensions) -> Self {
         let Some(overrides) = Overrides::in_force(extensions) else {
-            return (Cow::Borrowed(built_with), Self::default());
+            return Self::default();
         };
-        let policy = overrides
-            .policy
-            .map_or(Cow::Borrowed(built_with), Cow::Owned);
         let values = Values {
+            policy: overrides.policy,
             rule: overrides.rule,
             replay_safe: overrides.replay_safe.map(|safe| safe.0),
             total_timeout: overrides.total_timeout.map(|timeout| timeout.0),
@@ -53,7 +47,13 @@ impl PerRequest {
             log: overrides.log,
             body_source: extensions.get().cloned(),
         };
-        (policy, Self((!values.is_empty()).then(|| Box::new(values))))
+        Self((!values.is_empty()).then(|| Box::new(values)))
+    }
+
+    /// The policy in place of the middleware's.
+    #[inline]
+    pub(crate) fn policy(&self) -> Option<&RetryPolicy> {
+        self.0.as_ref()?.policy.as_ref()
     }
 
     /// The rule that replaces that of the policy, and those of its routes.
@@ -102,7 +102,8 @@ impl PerRequest {
 
 impl Values {
     fn is_empty(&self) -> bool {
-        self.rule.is_none()
+        self.policy.is_none()
+            && self.rule.is_none()
             && self.replay_safe.is_none()
             && self.total_timeout.is_none()
             && self.deadline.is_none()

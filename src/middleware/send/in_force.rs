@@ -1,11 +1,9 @@
 //! What is in force for one send.
 
-use std::borrow::Cow;
-use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Extensions, Method};
-use reqwest::{Request, Url};
+use http::Method;
+use reqwest::Url;
 
 use super::time::SendTime;
 use crate::middleware::origins::RetryBudget;
@@ -18,48 +16,45 @@ use crate::rule::RetryRule;
 /// The policy of the middleware, with what the request and the task change about it.
 pub(in crate::middleware) struct InForce<'a> {
     built_with: &'a RetryPolicy,
-    policy: Cow<'a, RetryPolicy>,
-    /// The rule of the route that the request takes, unless the request or the task has one.
-    route: Option<Arc<RetryRule>>,
-    per_request: PerRequest,
+    policy: &'a RetryPolicy,
+    /// That of the request or the task, else of the route that the request takes, else of the policy.
+    rule: &'a RetryRule,
+    per_request: &'a PerRequest,
 }
 
 impl<'a> InForce<'a> {
     #[inline]
     pub(in crate::middleware) fn new(
         built_with: &'a RetryPolicy,
-        extensions: &Extensions,
-        request: &Request,
+        per_request: &'a PerRequest,
+        url: &Url,
     ) -> Self {
-        let (policy, per_request) = PerRequest::in_force(built_with, extensions);
-        let route = match per_request.rule() {
-            Some(_) => None,
-            None => policy.settings().routes.rule_for(request.url()).cloned(),
-        };
-        Self {
-            built_with,
-            policy,
-            route,
-            per_request,
-        }
+        let mut in_force = Self::of_work(built_with, per_request);
+        in_force.rule = in_force.rule_for(Some(url));
+        in_force
     }
 
     /// For a work, which goes nowhere by itself.
-    pub(in crate::middleware) fn of_work(built_with: &'a RetryPolicy) -> Self {
-        let (policy, per_request) = PerRequest::in_force(built_with, &Extensions::new());
+    #[inline]
+    pub(in crate::middleware) fn of_work(
+        built_with: &'a RetryPolicy,
+        per_request: &'a PerRequest,
+    ) -> Self {
+        let policy = per_request.policy().unwrap_or(built_with);
         Self {
             built_with,
             policy,
-            route: None,
+            rule: per_request.rule().unwrap_or_else(|| policy.rule()),
             per_request,
         }
     }
 
-    /// The rule of a work for a request to this URL.
-    pub(in crate::middleware) fn rule_for(&self, url: Option<&Url>) -> &RetryRule {
+    /// The rule for a request to this URL.
+    #[inline]
+    pub(in crate::middleware) fn rule_for(&self, url: Option<&Url>) -> &'a RetryRule {
         match (self.per_request.rule(), url) {
             (None, Some(url)) => self.policy.rule_for(url),
-            _ => self.rule(),
+            _ => self.rule,
         }
     }
 
@@ -76,13 +71,12 @@ impl<'a> InForce<'a> {
     }
 
     #[inline]
-    pub(in crate::middleware) fn rule(&self) -> &RetryRule {
-        let nearer = self.per_request.rule().or(self.route.as_deref());
-        nearer.unwrap_or_else(|| self.policy.rule())
+    pub(in crate::middleware) fn rule(&self) -> &'a RetryRule {
+        self.rule
     }
 
     #[inline]
-    pub(in crate::middleware) fn settings(&self) -> &Settings {
+    pub(in crate::middleware) fn settings(&self) -> &'a Settings {
         self.policy.settings()
     }
 

@@ -27,6 +27,7 @@ use self::call::Call;
 use self::chain::Chain;
 use self::extensions::SendExtensions;
 use super::clock;
+use super::overrides::PerRequest;
 use super::policy::RetryPolicy;
 use super::report::RetryReport;
 use super::tracking::{self, Notes};
@@ -55,7 +56,8 @@ pub(super) fn send<'send, C: Chain + 'send>(
         }
         // A report that an earlier send left in a map that is used again.
         extensions.remove::<RetryReport>();
-        let in_force = InForce::new(&policy, extensions, &request);
+        let per_request = PerRequest::in_force(extensions);
+        let in_force = InForce::new(&policy, &per_request, request.url());
         let work = tracking::current_work();
         if work.is_none() && in_force.passes_through() {
             return pass_through::pass_through(request, extensions, &chain).await;

@@ -16,9 +16,12 @@ use std::error::Error as StdError;
 use std::future::Future;
 use std::pin::pin;
 
+use http::Extensions;
+
 use self::call::Working;
 use self::progress::Progress;
 use super::clock;
+use super::overrides::PerRequest;
 use super::policy::RetryPolicy;
 use super::send::InForce;
 use super::tracking::EnteredWork;
@@ -257,7 +260,8 @@ impl RetryPolicy {
     where
         F: Future<Output = Result<T, E>>,
     {
-        let in_force = InForce::of_work(self);
+        let per_request = PerRequest::in_force(&Extensions::new());
+        let in_force = InForce::of_work(self, &per_request);
         let mut progress = Progress::new(&in_force);
         loop {
             let call = progress.begin_call();

@@ -19,7 +19,8 @@ pub(in crate::middleware) struct Routes(Vec<Route>);
 
 impl Routes {
     /// The rule of the first route that has this URL.
-    pub(in crate::middleware) fn rule_for(&self, url: &Url) -> Option<&Arc<RetryRule>> {
+    #[inline]
+    fn rule_for(&self, url: &Url) -> Option<&RetryRule> {
         if self.0.is_empty() {
             return None;
         }
@@ -110,10 +111,8 @@ impl RetryPolicy {
     /// assert_eq!(policy.rule_for(&"http://localhost/".parse()?), policy.rule());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn rule_for(&self, url: &Url) -> &RetryRule {
-        self.settings
-            .routes
-            .rule_for(url)
-            .map_or(&self.rule, |rule| rule)
+        self.settings.routes.rule_for(url).unwrap_or(&self.rule)
     }
 }
