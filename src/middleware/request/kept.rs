@@ -1,13 +1,9 @@
 //! What is kept of a request while it is on its way, and how it is sent again.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
 use http::{HeaderName, HeaderValue};
-use http_body::Body as HttpBody;
-use reqwest::{Body, Request, Url};
+use reqwest::{Request, Url};
 
 use super::body_source::{BodySource, BoxError};
 use super::returning::{Returned, Returning};
@@ -19,7 +15,7 @@ use super::returning::{Returned, Returning};
 /// fifth of the throughput of 64 clients under glibc: its thread caches hold seven blocks of a size,
 /// and reqwest and hyper need blocks of the same sizes.
 pub(in crate::middleware) struct KeptRequest {
-    /// The request without headers and body.
+    /// The request without headers. Bytes in memory it has in common with the original.
     head: Box<Request>,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: KeptBody,
@@ -27,10 +23,8 @@ pub(in crate::middleware) struct KeptRequest {
 
 /// Where the body of the next attempt comes from.
 enum KeptBody {
-    /// There is none.
-    Absent,
-    /// The same bytes in memory.
-    Shared(Bytes),
+    /// The head has it, if there is one.
+    InHead,
     /// The request's own stream, which comes back by itself if nothing was read of it.
     Returned(Arc<Returned>),
     /// The caller makes another.
@@ -44,24 +38,36 @@ impl KeptRequest {
         request: &mut Request,
         source: Option<BodySource>,
     ) -> Option<Self> {
-        let body = request.body_mut().take();
         let headers = std::mem::take(request.headers_mut());
-        let head = request.try_clone().map(Box::new);
+        let is_stream = request.body().is_some_and(|body| body.as_bytes().is_none());
+        // Goes with the first attempt alone.
+        let own = if is_stream || source.is_some() {
+            request.body_mut().take()
+        } else {
+            None
+        };
+        let head = request.try_clone();
+        let body = match (own, source) {
+            (None, None) => KeptBody::InHead,
+            (Some(own), None) => {
+                let returned = Arc::new(Returned::default());
+                *request.body_mut() = Some(Returning::wrap(own, &returned));
+                KeptBody::Returned(returned)
+            }
+            (own, Some(source)) => {
+                *request.body_mut() = own;
+                KeptBody::Made(source)
+            }
+        };
         let kept = headers
             .iter()
             .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         *request.headers_mut() = headers;
-        // The request's own body, if it has one, goes with the first attempt.
-        let (body, kept_body) = match source {
-            Some(source) => (body, KeptBody::Made(source)),
-            None => KeptBody::of(body),
-        };
-        *request.body_mut() = body;
         Some(Self {
-            head: head?,
+            head: Box::new(head?),
             headers: kept,
-            body: kept_body,
+            body,
         })
     }
 
@@ -86,7 +92,7 @@ impl KeptRequest {
                 drop(returned.take());
                 false
             }
-            KeptBody::Absent | KeptBody::Shared(_) | KeptBody::Made(_) => true,
+            KeptBody::InHead | KeptBody::Made(_) => true,
         }
     }
 
@@ -104,8 +110,7 @@ impl KeptRequest {
                 .map_err(|_| None)?;
         }
         let body = match &self.body {
-            KeptBody::Absent => return Ok(request),
-            KeptBody::Shared(bytes) => Body::from(bytes.clone()),
+            KeptBody::InHead => return Ok(request),
             KeptBody::Returned(returned) => Returning::wrap(returned.take().ok_or(None)?, returned),
             KeptBody::Made(source) => {
                 source.make().await?.put_into(&mut request)?;
@@ -114,34 +119,5 @@ impl KeptRequest {
         };
         *request.body_mut() = Some(body);
         Ok(request)
-    }
-}
-
-impl KeptBody {
-    /// The body that goes with the first attempt, and what is kept of it.
-    #[inline]
-    fn of(body: Option<Body>) -> (Option<Body>, Self) {
-        match body {
-            None => (None, Self::Absent),
-            Some(body) if body.as_bytes().is_some() => {
-                let bytes = bytes_of(body);
-                (Some(Body::from(bytes.clone())), Self::Shared(bytes))
-            }
-            Some(body) => {
-                let returned = Arc::new(Returned::default());
-                let first = Returning::wrap(body, &returned);
-                (Some(first), Self::Returned(returned))
-            }
-        }
-    }
-}
-
-/// The bytes of a body in memory, which come out of it whole and at once. They are shared, not
-/// copied, which `Body` offers in no other way.
-fn bytes_of(mut body: Body) -> Bytes {
-    let mut context = Context::from_waker(Waker::noop());
-    match Pin::new(&mut body).poll_frame(&mut context) {
-        Poll::Ready(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
-        _ => Bytes::new(),
     }
 }
