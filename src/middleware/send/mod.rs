@@ -41,8 +41,11 @@ pub(super) use self::wait::Wait;
 /// sent until there is an answer or a reason to stop.
 ///
 /// What few sends need is in boxes. Every send allocates the rest, and up to 1032 bytes glibc's
-/// allocator has a fast path. An `async fn` that lends its request to others would hold it twice,
-/// hence the block.
+/// allocator has a fast path.
+#[expect(
+    clippy::manual_async_fn,
+    reason = "it lends its request, and an `async fn` would hold that twice"
+)]
 pub(super) fn send<'send, C: Chain + 'send>(
     policy: Cow<'send, RetryPolicy>,
     mut request: Request,
