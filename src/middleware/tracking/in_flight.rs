@@ -32,7 +32,7 @@ impl InFlight {
         map: 0,
         notes: Notes {
             fate: Fate::Unknown,
-            nested: NestedSends::NONE,
+            nested: None,
         },
         work: None,
     };
@@ -41,8 +41,9 @@ impl InFlight {
 /// What was noted during an attempt.
 pub(in crate::middleware) struct Notes {
     fate: Fate,
-    /// What other clients sent inside the attempt.
-    nested: NestedSends,
+    /// What other clients sent inside the attempt, if they did. Few do, and what is in flight is
+    /// moved at each poll.
+    nested: Option<Box<NestedSends>>,
 }
 
 /// What became of the request on its way. Of two findings the later one here counts.
@@ -66,7 +67,7 @@ impl Notes {
         &self,
         carries: impl Fn(&HeaderName, &HeaderValue) -> bool,
     ) -> bool {
-        self.fate > Fate::Unknown || self.nested.have_lost(carries)
+        self.fate > Fate::Unknown || self.have_lost(carries)
     }
 
     /// True if the response answers another request. `is_unfollowed` says whether it is a redirect
@@ -79,7 +80,13 @@ impl Notes {
     ) -> bool {
         self.fate == Fate::Replaced
             || self.fate == Fate::MayBeReplaced && !is_unfollowed()
-            || self.nested.have_lost(carries)
+            || self.have_lost(carries)
+    }
+
+    #[inline]
+    fn have_lost(&self, carries: impl Fn(&HeaderName, &HeaderValue) -> bool) -> bool {
+        let nested = self.nested.as_ref();
+        nested.is_some_and(|nested| nested.have_lost(carries))
     }
 }
 
@@ -223,7 +230,8 @@ pub(super) fn note_nested(make: impl FnOnce() -> NestedSend) -> Option<NestedSen
     with_current(|current| {
         (current.map != 0).then(|| {
             let nested = make();
-            current.notes.nested.add(&nested);
+            let nested_sends = &mut current.notes.nested;
+            nested_sends.get_or_insert_default().add(&nested);
             nested
         })
     })

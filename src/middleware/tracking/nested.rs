@@ -44,6 +44,7 @@ impl NestedSend {
 }
 
 /// The sends inside one attempt.
+#[derive(Default)]
 pub(super) struct NestedSends {
     /// Those that are not known to be harmless.
     open: Vec<Arc<Shared>>,
@@ -55,11 +56,6 @@ pub(super) struct NestedSends {
 const MANY: usize = 16;
 
 impl NestedSends {
-    pub(super) const NONE: Self = Self {
-        open: Vec::new(),
-        forgotten: false,
-    };
-
     pub(super) fn add(&mut self, nested: &NestedSend) {
         if self.open.len() >= MANY {
             self.forget();
@@ -117,7 +113,7 @@ mod tests {
 
     #[test]
     fn one_counts_until_it_is_harmless() {
-        let mut nested = NestedSends::NONE;
+        let mut nested = NestedSends::default();
         assert!(!have_lost(&nested));
         let one = send(None);
         nested.add(&one);
@@ -137,8 +133,8 @@ mod tests {
 
     #[test]
     fn those_that_are_over_are_forgotten_and_what_they_lost_is_not() {
-        let mut harmless = NestedSends::NONE;
-        let mut lost = NestedSends::NONE;
+        let mut harmless = NestedSends::default();
+        let mut lost = NestedSends::default();
         for _ in 0..1000 {
             let one = send(None);
             harmless.add(&one);
@@ -151,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_that_is_on_its_way_is_not_forgotten() {
-        let mut nested = NestedSends::NONE;
+        let mut nested = NestedSends::default();
         let on_their_way: Vec<_> = (0..100).map(|_| send(None)).collect();
         on_their_way.iter().for_each(|one| nested.add(one));
         assert!(have_lost(&nested));
