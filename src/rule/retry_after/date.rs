@@ -37,10 +37,9 @@ fn date(value: &str) -> Option<SystemTime> {
 /// Whether there is a space between day and time, which `httpdate` does not check in the form of
 /// RFC 850.
 fn is_parted(value: &str) -> bool {
-    match value.strip_suffix(" GMT") {
-        Some(date) => date.bytes().nth_back("08:49:37".len()) == Some(b' '),
-        None => true,
-    }
+    let before_time = value.len().checked_sub(" 08:49:37 GMT".len());
+    let before_time = before_time.and_then(|index| value.as_bytes().get(index));
+    !value.ends_with(" GMT") || before_time == Some(&b' ')
 }
 
 /// What `httpdate` does not read: UTC in place of GMT in the first form, as some servers write it,
