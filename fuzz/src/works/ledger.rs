@@ -134,8 +134,9 @@ impl Ledger {
     ) {
         let verdict = plan.verdict(call);
         assert!(!matches!(verdict, Verdict::Stop), "the judge said no");
-        let allowed = verdict.methods().unwrap_or(&plan.rule.sent_failures);
         let is_forbidden = |sent: &&Sent| {
+            let by_rule = &plan.rule_for(Some(sent.path)).sent_failures;
+            let allowed = verdict.methods().unwrap_or(by_rule);
             sent.may_be_processed()
                 && !allowed.allows(&sent.method, sent.idempotent)
                 && !(verdict.methods().is_none() && sent.idempotent)
@@ -177,7 +178,8 @@ impl Ledger {
             let is_it = error.status().is_some() && last.status() == error.status();
             sent.idempotent && earlier && (is_answered || is_it)
         };
-        let row = error.status().and_then(|status| row(&plan.rule, status));
+        let rule = plan.rule_for(error.path());
+        let row = error.status().and_then(|status| row(rule, status));
         matches!(verdict, Verdict::ByRule)
             && matches!(row, Some(Methods::Idempotent | Methods::Any))
             && self.of_call(work, call).all(is_quiet)
@@ -228,7 +230,7 @@ impl Sent {
             && error.path() == Some(self.path);
         let of_409 = [&plan.retry_if, &self.retry_if];
         let by_status = last.then.status().is_some_and(|status| {
-            row(&plan.rule, status).is_some_and(allows)
+            row(plan.rule_for(Some(self.path)), status).is_some_and(allows)
                 || status == 409 && of_409.into_iter().flatten().any(allows)
         });
         is_it && by_status && earlier.iter().all(is_known)

@@ -105,6 +105,10 @@ impl<'a> All<'a> {
             if let Some(total) = plan.total_timeout {
                 policy = policy.total_timeout(total);
             }
+            if let Some(rule) = plan.route.clone() {
+                let pattern = format!("origin.test{}", plan::ROUTED);
+                policy = policy.route(pattern.parse().unwrap(), rule);
+            }
             let (work, log) = (self.ledger(Ledger::begin_work), RetryLog::new());
             let ends = plan.total_timeout.map(|total| Instant::now() + total);
             // The number of the last call, and the error that it came to.
@@ -129,7 +133,7 @@ impl<'a> All<'a> {
             );
             let outcome = with_overrides(Overrides::new().log(log.clone()), doing).await;
             let (calls, error) = last.into_inner().unwrap();
-            assert!(calls <= plan.rule.max_retries + 1, "{calls} calls");
+            assert!(calls <= plan.own_retries() + 1, "{calls} calls");
             let report = log.report().expect("a report");
             assert_eq!(report.attempts(), calls);
             assert_eq!(report.stop_reason().is_some(), outcome.is_err());

@@ -15,6 +15,9 @@ use crate::case::{failure, list, methods, option};
 /// Where requests go.
 pub(super) const PATHS: [&str; 3] = ["/a", "/a?b", "/c"];
 
+/// The one that may have a rule of its own.
+pub(super) const ROUTED: &str = "/c";
+
 /// A work, the clients that its sends go through, and what becomes of each request in turn.
 #[derive(Debug)]
 pub struct WorkCase {
@@ -35,6 +38,8 @@ pub(super) struct ClientPlan {
 #[derive(Debug)]
 pub(super) struct WorkPlan {
     pub(super) rule: RetryRule,
+    /// The rule of the requests to [`ROUTED`].
+    pub(super) route: Option<RetryRule>,
     pub(super) retry_if: Option<Methods>,
     pub(super) total_timeout: Option<Duration>,
     pub(super) steps: Vec<Step>,
@@ -151,6 +156,18 @@ impl Verdict {
 }
 
 impl WorkPlan {
+    /// The rule for a request to this path.
+    pub(super) fn rule_for(&self, path: Option<&str>) -> &RetryRule {
+        let route = self.route.as_ref().filter(|_| path == Some(ROUTED));
+        route.unwrap_or(&self.rule)
+    }
+
+    /// The most retries of its own rules.
+    pub(super) fn own_retries(&self) -> u32 {
+        let routed = self.rule_for(Some(ROUTED)).max_retries;
+        self.rule.max_retries.max(routed)
+    }
+
     /// The verdict about the call of this number, 1 for the first.
     pub(super) fn verdict(&self, call: u32) -> &Verdict {
         let said = self.verdicts.get(call.saturating_sub(1) as usize);
@@ -164,7 +181,7 @@ impl WorkPlan {
 
     /// The most retries of a rule in it.
     pub(super) fn most_retries(&self) -> u32 {
-        let own = self.rule.max_retries;
+        let own = self.own_retries();
         self.steps
             .iter()
             .map(Step::most_retries)
@@ -216,6 +233,10 @@ impl<'a> Arbitrary<'a> for WorkCase {
 fn work(u: &mut Unstructured<'_>, depth: u32) -> Result<WorkPlan> {
     Ok(WorkPlan {
         rule: rule(u)?,
+        route: match u.ratio(1, 4)? {
+            true => Some(rule(u)?),
+            false => None,
+        },
         retry_if: option(u, methods)?,
         total_timeout: match u.ratio(1, 4)? {
             true => Some(duration(u)?),
