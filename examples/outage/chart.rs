@@ -13,8 +13,9 @@ use super::{grouped, recovery};
 const SIZE: (u32, u32) = (800, 1149);
 const HEAD: u32 = 104;
 const COLUMNS: usize = 2;
-/// How many seconds make one point of a line: a panel has about one pixel for each.
-const SECONDS_A_POINT: usize = 4;
+/// How many seconds make one point of a line: a panel has about two pixels for each. With more
+/// points the picture would be the largest file of the package.
+const SECONDS_A_POINT: usize = 8;
 
 const INK: RGBColor = RGBColor(36, 41, 47);
 const PALE: RGBColor = RGBColor(101, 109, 118);
@@ -67,7 +68,7 @@ fn draw_head(area: &Canvas<'_>, clients: u32) -> Result<(), Box<dyn Error>> {
         x += width;
     }
     let capacity = [(x, TOP + 6), (x + 24, TOP + 6)].into_iter();
-    area.draw(&DashedPathElement::new(capacity, 4, 3, INK.stroke_width(1)))?;
+    area.draw(&DashedPathElement::new(capacity, 8, 6, INK.stroke_width(1)))?;
     let text = "what the service can answer";
     area.draw(&Text::new(text, (x + 30, TOP), plain(12, &INK)))?;
     Ok(())
@@ -145,7 +146,7 @@ fn draw_panel(
     chart.draw_series(sent.border_style(SENT_EDGE.stroke_width(1)))?;
     chart.draw_series(AreaSeries::new(answered, FLOOR, ANSWERED.filled()))?;
     let line = [(minutes(0), 1.0), (minutes(END / SECOND), 1.0)];
-    chart.draw_series(DashedLineSeries::new(line, 4, 3, INK.stroke_width(1)))?;
+    chart.draw_series(DashedLineSeries::new(line, 8, 6, INK.stroke_width(1)))?;
     Ok(())
 }
 

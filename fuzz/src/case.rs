@@ -153,7 +153,7 @@ impl<'a> Arbitrary<'a> for Case {
     }
 }
 
-fn rule(u: &mut Unstructured<'_>) -> Result<RetryRule> {
+pub fn rule(u: &mut Unstructured<'_>) -> Result<RetryRule> {
     Ok(RetryRule {
         max_retries: count(u)?,
         statuses: list(u, |u| {
@@ -256,7 +256,7 @@ fn facts(u: &mut Unstructured<'_>) -> Result<Facts> {
     })
 }
 
-fn failure(u: &mut Unstructured<'_>) -> Result<TransportError> {
+pub fn failure(u: &mut Unstructured<'_>) -> Result<TransportError> {
     use TransportError::*;
 
     let plain = [
@@ -307,12 +307,12 @@ fn headers(u: &mut Unstructured<'_>) -> Result<HeaderMap> {
     Ok(headers)
 }
 
-fn name(u: &mut Unstructured<'_>) -> Result<HeaderName> {
+pub fn name(u: &mut Unstructured<'_>) -> Result<HeaderName> {
     let names = ["retry-after", "retry-after-ms", "x-wait", "x-should-retry"];
     u.choose(&names).copied().map(HeaderName::from_static)
 }
 
-fn methods(u: &mut Unstructured<'_>) -> Result<Methods> {
+pub fn methods(u: &mut Unstructured<'_>) -> Result<Methods> {
     Ok(match u.int_in_range(0..=3)? {
         0 => Methods::Never,
         1 => Methods::Idempotent,
@@ -386,7 +386,7 @@ fn per_mille(u: &mut Unstructured<'_>) -> Result<u32> {
     })
 }
 
-fn option<'a, T>(
+pub fn option<'a, T>(
     u: &mut Unstructured<'a>,
     some: impl FnOnce(&mut Unstructured<'a>) -> Result<T>,
 ) -> Result<Option<T>> {
@@ -396,7 +396,7 @@ fn option<'a, T>(
     }
 }
 
-fn list<'a, T>(
+pub fn list<'a, T>(
     u: &mut Unstructured<'a>,
     mut one: impl FnMut(&mut Unstructured<'a>) -> Result<T>,
 ) -> Result<Vec<T>> {

@@ -5,7 +5,11 @@
 mod model;
 
 mod case;
+mod retry_config;
 mod text;
+mod works;
 
 pub use case::Case;
+pub use retry_config::ConfigCase;
 pub use text::{check_config_text, check_header_text};
+pub use works::WorkCase;

@@ -9,6 +9,7 @@ use reqwest_retry_rules::{
 };
 
 use crate::model;
+use crate::retry_config::check_retry_config_text;
 
 /// Takes the lines for the values of three headers in turn, and reads them at several times of day.
 pub fn check_header_text(data: &[u8]) {
@@ -90,11 +91,13 @@ fn check_wait(header: WaitHeader, headers: &HeaderMap, now: Option<SystemTime>) 
     );
 }
 
-/// Reads a rule from TOML and from JSON; what can be read is good, and goes out and in again.
+/// Reads a rule from TOML and from JSON; what can be read is good, and goes out and in again. The same
+/// text may also be a whole configuration.
 pub fn check_config_text(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
+    check_retry_config_text(text);
     match toml::from_str::<RetryRule>(text) {
         Ok(rule) => {
             check_rule(&rule);

@@ -58,6 +58,14 @@ impl<'a> InForce<'a> {
         }
     }
 
+    /// Every rule that a request of a work may have.
+    pub(in crate::middleware) fn rules(&self) -> impl Iterator<Item = &RetryRule> + Clone {
+        let of_routes = self.settings().routes.rules();
+        // A rule of the task stands in for those of the routes too.
+        let of_routes = of_routes.filter(|_| self.per_request.rule().is_none());
+        std::iter::once(self.rule()).chain(of_routes)
+    }
+
     /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a
     /// single attempt.
     #[inline]

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
+use super::sends::Sends;
 use super::sent::Sent;
 use crate::middleware::send::SendTime;
 use crate::middleware::tracking::EnteredWork;
@@ -27,9 +28,7 @@ pub(in crate::middleware) struct WorkCall {
 struct State {
     /// How many retries the work has come to.
     count: u32,
-    /// The send that was begun first. Many works have no other, and need no list.
-    first: Option<Arc<Sent>>,
-    others: Vec<Arc<Sent>>,
+    sends: Sends,
 }
 
 impl WorkCall {
@@ -40,8 +39,7 @@ impl WorkCall {
             time,
             state: Mutex::new(State {
                 count: begun_with,
-                first: None,
-                others: Vec::new(),
+                sends: Sends::default(),
             }),
         }
     }
@@ -72,11 +70,7 @@ impl WorkCall {
     /// Adds a send to this work and to those around it.
     pub(super) fn add(&self, sent: &Arc<Sent>) {
         for call in self.and_around() {
-            let mut state = call.state();
-            match state.first {
-                None => state.first = Some(Arc::clone(sent)),
-                Some(_) => state.others.push(Arc::clone(sent)),
-            }
+            call.state().sends.add(sent);
         }
     }
 
@@ -94,15 +88,13 @@ impl WorkCall {
     }
 
     /// The sends that were begun in this call so far.
-    pub(super) fn sends(&self) -> Vec<Arc<Sent>> {
-        let state = self.state();
-        state.first.iter().chain(&state.others).cloned().collect()
+    pub(super) fn sends(&self) -> Sends {
+        self.state().sends.clone()
     }
 
     /// The send that was begun last.
     pub(super) fn last_send(&self) -> Option<Arc<Sent>> {
-        let state = self.state();
-        state.others.last().or(state.first.as_ref()).cloned()
+        self.state().sends.last().cloned()
     }
 }
 

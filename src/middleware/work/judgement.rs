@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode};
@@ -13,16 +13,13 @@ use super::call::WorkCall;
 use super::failure::Failure;
 use super::progress::Progress;
 use super::said::{OwnError, Said, What};
-use super::sent::{Sent, SentRefusal};
+use super::sends::Sends;
+use super::sent::{Sent, SentRefusal, UNSEEN};
 use crate::middleware::clock;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::{ResponseHead, answered_at};
 use crate::middleware::send::Wait;
 use crate::rule::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
-
-/// The method of a send that was not seen: it is in no list, and not idempotent.
-pub(super) static UNSEEN: LazyLock<Method> =
-    LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
 
 /// What failed, and where.
 pub(super) struct FailedCall {
@@ -38,6 +35,14 @@ impl FailedCall {
     pub(super) fn method(&self) -> &Method {
         self.sent.as_ref().map_or(&UNSEEN, |sent| &sent.method)
     }
+}
+
+/// A send of the call, beside the one that failed, which keeps the work from being done again.
+struct Obstacle<'a> {
+    method: &'a Method,
+    idempotent: bool,
+    /// What its rule says of it: not that it may be sent again.
+    sent_failures: &'a Methods,
 }
 
 type Decided = Result<Wait, StopReason>;
@@ -128,11 +133,8 @@ impl Progress<'_> {
             sent: sent.cloned(),
             asked: None,
         };
-        let is_failed = |other: &Arc<Sent>| sent.is_some_and(|sent| Arc::ptr_eq(sent, other));
-        let processed = sends
-            .iter()
-            .find(|other| !is_failed(other) && other.may_be_processed() && !self.may_repeat(other));
-        let rule = self.rule(failed.url.as_ref(), processed);
+        let obstacle = self.obstacle(&sends, sent);
+        let rule = self.rule(failed.url.as_ref(), obstacle.as_ref());
         let refused = sent.filter(|_| class.is_none());
         let mut facts = Attempt {
             attempt: call.retries(),
@@ -143,12 +145,11 @@ impl Progress<'_> {
                 What::Own(OwnError::Paused(wait)) => Some(wait),
                 _ => self.origin_pause(failed.url.as_ref(), at),
             },
-            ..match (processed, sent) {
-                // Another send of this call keeps the work from being done again.
+            ..match (&obstacle, sent) {
                 (Some(other), _) => Attempt {
                     idempotent: other.idempotent,
                     replaced: true,
-                    ..Attempt::new(&other.method)
+                    ..Attempt::new(other.method)
                 },
                 (None, Some(sent)) => Attempt {
                     idempotent: sent.idempotent,
@@ -201,16 +202,45 @@ impl Progress<'_> {
 
     /// The rule for what failed at this URL. If another send keeps the work from being done again, by
     /// a rule of its own route, the rule here must not say otherwise.
-    fn rule(&self, url: Option<&Url>, processed: Option<&Arc<Sent>>) -> Cow<'_, RetryRule> {
+    fn rule(&self, url: Option<&Url>, obstacle: Option<&Obstacle<'_>>) -> Cow<'_, RetryRule> {
         let rule = self.in_force.rule_for(url);
-        let of_other = processed.map(|other| self.in_force.rule_for(Some(&other.asked)));
-        match of_other.map(|rule| &rule.sent_failures) {
+        match obstacle.map(|other| other.sent_failures) {
             Some(sent_failures) if *sent_failures != rule.sent_failures => Cow::Owned(RetryRule {
                 sent_failures: sent_failures.clone(),
                 ..rule.clone()
             }),
             _ => Cow::Borrowed(rule),
         }
+    }
+
+    /// A send that may have been processed and may not be sent again, other than the one that failed.
+    fn obstacle<'s>(
+        &'s self,
+        sends: &'s Sends,
+        failed: Option<&Arc<Sent>>,
+    ) -> Option<Obstacle<'s>> {
+        let is_failed = |other: &Arc<Sent>| failed.is_some_and(|sent| Arc::ptr_eq(sent, other));
+        let kept = sends
+            .kept()
+            .find(|other| !is_failed(other) && other.may_be_processed() && !self.may_repeat(other));
+        if let Some(other) = kept {
+            let rule = self.in_force.rule_for(Some(&other.asked));
+            return Some(Obstacle {
+                method: &other.method,
+                idempotent: other.idempotent,
+                sent_failures: &rule.sent_failures,
+            });
+        }
+        // Where these went is not known any more, so each rule has to allow them.
+        let unsafe_ones = sends.forgotten().iter().filter(|kind| !kind.idempotent);
+        unsafe_ones
+            .flat_map(|kind| self.in_force.rules().map(move |rule| (kind, rule)))
+            .find(|(kind, rule)| !rule.sent_failures.allows(&kind.method, false))
+            .map(|(kind, rule)| Obstacle {
+                method: &kind.method,
+                idempotent: false,
+                sent_failures: &rule.sent_failures,
+            })
     }
 
     /// True if a send may be sent again although it was processed.
@@ -221,14 +251,14 @@ impl Progress<'_> {
 
     /// The send that the error is about: of several that fit, the one that is least to be repeated,
     /// and of those the last. `None` if it was not seen.
-    fn failed_send<'s>(&self, sends: &'s [Arc<Sent>], said: &Said<'_>) -> Option<&'s Arc<Sent>> {
+    fn failed_send<'s>(&self, sends: &'s Sends, said: &Said<'_>) -> Option<&'s Arc<Sent>> {
         let fits = |sent: &&Arc<Sent>| match said.what {
             What::Status(status) => sent.status() == Some(status) && sent.answered_from(said.url),
             What::Body(_) => sent.answered_from(said.url),
             What::NoHead(_) | What::Own(_) => sent.failed_at(said.url),
             What::Other => false,
         };
-        let fitting = sends.iter().rev().filter(fits);
+        let fitting = sends.kept().rev().filter(fits);
         fitting.min_by_key(|sent| self.may_repeat(sent))
     }
 
@@ -242,8 +272,14 @@ impl Progress<'_> {
     ) -> (FailedCall, Decided) {
         let (failed, _) = self.other(call);
         let sends = call.sends();
-        let mut processed = sends.iter().filter(|sent| sent.may_be_processed());
-        let forbidden = processed.clone().find(|sent| !sent.is_among(methods));
+        let kept = sends.kept().filter(|sent| sent.may_be_processed());
+        let kept = kept.map(|sent| (&sent.method, sent.idempotent));
+        let forgotten = sends.forgotten().iter();
+        let forgotten = forgotten.map(|kind| (&kind.method, kind.idempotent));
+        let mut processed = forgotten.chain(kept);
+        let forbidden = processed
+            .clone()
+            .find(|sent| !methods.allows(sent.0, sent.1));
         let judged = forbidden.or_else(|| processed.next_back());
         // Methods that need allow nothing are all the same, unless there are none.
         let allowed = match judged {
@@ -257,9 +293,9 @@ impl Progress<'_> {
             remaining: call.time().remaining(at),
             server_delay: asked,
             condition: Some(allowed),
-            idempotent: judged.is_some_and(|sent| sent.idempotent),
+            idempotent: judged.is_some_and(|(_, idempotent)| idempotent),
             paused: self.origin_pause(failed.url.as_ref(), at),
-            ..Attempt::new(judged.map_or(&UNSEEN, |sent| &sent.method))
+            ..Attempt::new(judged.map_or(&UNSEEN, |(method, _)| method))
         };
         // What the judge names is no response of the rule's rows.
         let rule = RetryRule {

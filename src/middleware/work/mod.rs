@@ -5,6 +5,7 @@ mod failure;
 mod judgement;
 mod progress;
 mod said;
+mod sends;
 mod sent;
 
 pub use self::failure::Failure;
@@ -75,6 +76,9 @@ impl RetryPolicy {
     /// | [`TotalTimeout`](crate::RetryError::TotalTimeout) or [`HeadTimeout`](crate::RetryError::HeadTimeout) of a send | `Timeout` |
     /// | [`OriginPaused`](crate::RetryError::OriginPaused), [`BodySource`](crate::RetryError::BodySource) | unsent |
     /// | anything else | no failure: it comes back at once |
+    ///
+    /// Of a call that makes more than a thousand sends, the error of one that was over long ago counts
+    /// as that of a send that was not seen.
     ///
     /// A body that is whole and cannot be decoded is "anything else", and so is an error whose
     /// `source()` leads past the `reqwest::Error`, as one of thiserror's with `transparent` does.

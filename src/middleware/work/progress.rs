@@ -8,7 +8,8 @@ use reqwest::Url;
 use tokio::time::Instant;
 
 use super::call::WorkCall;
-use super::judgement::{FailedCall, UNSEEN};
+use super::judgement::FailedCall;
+use super::sent::UNSEEN;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::report::{AttemptRecord, AttemptResult, Records, RetryReport};
 use crate::middleware::send::{InForce, SendTime, Wait};
@@ -108,7 +109,7 @@ impl<'a> Progress<'a> {
             return;
         }
         let sends = call.sends();
-        let status = sends.iter().rev().find_map(|sent| sent.status());
+        let status = sends.kept().rev().find_map(|sent| sent.status());
         let status = status.unwrap_or(StatusCode::OK);
         let elapsed = self.call_elapsed(clock::now());
         let record = AttemptRecord::new(AttemptResult::Status(status), elapsed);

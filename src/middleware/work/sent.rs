@@ -1,6 +1,6 @@
 //! A send of a work: what the work must know of it once it has failed.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, Version};
@@ -10,6 +10,10 @@ use super::call::WorkCall;
 use crate::middleware::error_chain::same_resource;
 use crate::middleware::response::ResponseHead;
 use crate::rule::{Methods, TransportError};
+
+/// The method of a send that was not seen: it is in no list, and not idempotent.
+pub(super) static UNSEEN: LazyLock<Method> =
+    LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
 
 /// A send that was begun in a call of a work.
 pub(in crate::middleware) struct Sent {
@@ -21,7 +25,7 @@ pub(in crate::middleware) struct Sent {
     pub(super) asked: Url,
     /// What was found in the response that was refused last.
     refusal: Mutex<Option<Box<SentRefusal>>>,
-    /// Empty while it is under way, and for ever if it was dropped.
+    /// Empty while it is under way.
     ended: OnceLock<Ended>,
 }
 
@@ -64,11 +68,14 @@ pub(in crate::middleware) struct SentRefusal {
     pub(in crate::middleware) vetoed: bool,
 }
 
+fn is_error(status: StatusCode) -> bool {
+    status.is_client_error() || status.is_server_error()
+}
+
 impl EndedWith {
     pub(in crate::middleware) fn answer(response: &Response, asked: &Url) -> Self {
         let status = response.status();
-        let is_error = status.is_client_error() || status.is_server_error();
-        let head = is_error.then(|| {
+        let head = is_error(status).then(|| {
             Box::new(KeptHead {
                 version: response.version(),
                 headers: response.headers().clone(),
@@ -80,13 +87,32 @@ impl EndedWith {
 }
 
 impl Sent {
-    fn new(method: Method, idempotent: bool, asked: Url) -> Self {
+    pub(super) fn new(method: Method, idempotent: bool, asked: Url) -> Self {
         Self {
             method,
             idempotent,
             asked,
             refusal: Mutex::default(),
             ended: OnceLock::new(),
+        }
+    }
+
+    /// It ends once.
+    pub(super) fn end(&self, with: EndedWith, lost_answers: bool) {
+        let _ = self.ended.set(Ended { with, lost_answers });
+    }
+
+    /// True if it has ended, or was dropped.
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.get().is_some()
+    }
+
+    /// True if it ended with an error, or with the status of one.
+    pub(super) fn has_failed(&self) -> bool {
+        match self.ended_with() {
+            Some(EndedWith::Answer { status, .. }) => is_error(*status),
+            Some(EndedWith::Failure { .. }) => true,
+            None => false,
         }
     }
 
@@ -213,7 +239,51 @@ impl SendInWork {
     }
 
     pub(in crate::middleware) fn end(&self, with: EndedWith, lost_answers: bool) {
-        // It ends once.
-        let _ = self.sent.ended.set(Ended { with, lost_answers });
+        self.sent.end(with, lost_answers);
+    }
+}
+
+/// A send that is dropped on its way may have been processed.
+impl Drop for SendInWork {
+    fn drop(&mut self) {
+        if !self.sent.is_over() {
+            let with = EndedWith::Failure {
+                class: None,
+                processed: true,
+            };
+            self.sent.end(with, true);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::middleware::clock;
+    use crate::middleware::send::SendTime;
+
+    #[test]
+    fn one_that_is_dropped_is_over_and_may_have_been_processed() {
+        let time = SendTime {
+            started: clock::now(),
+            ends: None,
+        };
+        let call = Arc::new(WorkCall::new(None, 0, time));
+        let url: Url = "http://a.test/".parse().unwrap();
+        let send = SendInWork::new(Arc::clone(&call), &Method::POST, false, url.clone());
+        let sent = Arc::clone(&send.sent);
+        assert!(!sent.is_over() && sent.may_be_processed());
+        drop(send);
+        assert!(sent.is_over() && sent.may_be_processed() && sent.lost_answers());
+        // No error is that of this send.
+        assert!(!sent.failed_at(Some(&url)) && !sent.answered_from(Some(&url)));
+
+        let send = SendInWork::new(call, &Method::POST, false, url);
+        let sent = Arc::clone(&send.sent);
+        let class = Some(TransportError::Connect);
+        let processed = false;
+        send.end(EndedWith::Failure { class, processed }, false);
+        drop(send);
+        assert!(!sent.may_be_processed());
     }
 }

@@ -11,11 +11,13 @@
 //! | works and sends inside works and sends | `inside_out` |
 //! | the time of a work, and its overrides | `time` |
 //! | observers, events, reports, budget | `told` |
+//! | a call that makes more sends than are kept | `many_sends` |
 //! | panics, drops, works that never send | `bad_works` |
 
 mod bad_works;
 mod count;
 mod inside_out;
+mod many_sends;
 mod promise;
 mod shape;
 mod time;

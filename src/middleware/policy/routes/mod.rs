@@ -30,7 +30,7 @@ impl Routes {
     }
 
     /// The rule of each route in turn.
-    pub(super) fn rules(&self) -> impl Iterator<Item = &RetryRule> {
+    pub(in crate::middleware) fn rules(&self) -> impl Iterator<Item = &RetryRule> + Clone {
         self.0.iter().map(|route| &*route.rule)
     }
 }
