@@ -16,7 +16,7 @@ use super::returning::{Returned, Returning};
 /// and reqwest and hyper need blocks of the same sizes.
 pub(in crate::middleware) struct KeptRequest {
     /// The request without headers. Bytes in memory it has in common with the original.
-    head: Box<Request>,
+    head: Request,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: KeptBody,
 }
@@ -65,7 +65,7 @@ impl KeptRequest {
             .collect();
         *request.headers_mut() = headers;
         Some(Self {
-            head: Box::new(head?),
+            head: head?,
             headers: kept,
             body,
         })

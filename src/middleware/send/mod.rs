@@ -149,6 +149,8 @@ mod tests {
         let request = Request::new(Method::GET, "http://a.test/".parse().unwrap());
         let mut extensions = Extensions::new();
         let sending = send(Cow::Borrowed(&policy), request, &mut extensions, &client);
-        assert!(size_of_val(&sending) <= 960, "{}", size_of_val(&sending));
+        // A middleware's chain is two words larger than a client.
+        let size = size_of_val(&sending) + 2 * size_of::<usize>();
+        assert!(size <= 1032, "{size}");
     }
 }
