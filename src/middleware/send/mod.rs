@@ -17,6 +17,7 @@ mod wait;
 
 use std::borrow::Cow;
 use std::future::Future;
+use std::pin::Pin;
 
 use http::Extensions;
 use reqwest::{Request, Response};
@@ -68,7 +69,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
         let mut call = Call::new(&in_force, &mut request, work);
         let mut extensions = SendExtensions::new(extensions, call.may_retry());
         if call.is_to_be_prepared() {
-            if let Err((error, reason)) = Box::pin(call.prepare(&mut request)).await {
+            if let Err((error, reason)) = boxed(|| call.prepare(&mut request)).await {
                 return call.give_up(Err(error), reason, &mut extensions);
             }
         }
@@ -77,7 +78,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
             let next = {
                 let outcome = match call.begin_attempt() {
                     None => Some((&mut running).await),
-                    Some(end) => Box::pin(clock::timeout_at(end, &mut running)).await.ok(),
+                    Some(end) => boxed(|| clock::timeout_at(end, &mut running)).await.ok(),
                 };
                 let notes = running.into_notes();
                 let head = call.examine(&outcome, &notes);
@@ -86,7 +87,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
                         call.answer(&mut answer, &mut extensions);
                         return Ok(answer);
                     }
-                    outcome => Box::pin(call.go_on(outcome, head, notes, &mut extensions)),
+                    outcome => boxed(|| call.go_on(outcome, head, notes, &mut extensions)),
                 }
             };
             match next.await {
@@ -95,6 +96,14 @@ pub(super) fn send<'send, C: Chain + 'send>(
             }
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn boxed<'a, F: Future + Send + 'a>(
+    make: impl FnOnce() -> F,
+) -> Pin<Box<dyn Future<Output = F::Output> + Send + 'a>> {
+    Box::pin(make())
 }
 
 impl<'a> Call<'a> {
