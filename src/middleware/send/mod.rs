@@ -41,7 +41,7 @@ pub(super) use self::wait::Wait;
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.
 ///
-/// What few sends need is in boxes. Every send allocates the rest, and up to 1032 bytes glibc's
+/// What few sends need is [`boxed`]. Every send allocates the rest, and up to 1032 bytes glibc's
 /// allocator has a fast path.
 #[expect(
     clippy::manual_async_fn,
@@ -98,6 +98,8 @@ pub(super) fn send<'send, C: Chain + 'send>(
     }
 }
 
+/// A future that few sends need. It is made and polled by functions of its own: the poll of every
+/// send is the shorter for it, and has less on its stack, which is a thirtieth of a GET's time.
 #[cold]
 #[inline(never)]
 fn boxed<'a, F: Future + Send + 'a>(
