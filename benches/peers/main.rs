@@ -1,7 +1,7 @@
 //! What retries cost, beside the published peers, in one run.
 //!
 //! `cargo bench` prints the table; `cargo bench -- --quick` prints a rough one in a few minutes, and
-//! `cargo bench -- at_once` the sends of 64 tasks alone. Times are criterion's, each of a whole
+//! `cargo bench -- at_once` the sends of 64 tasks alone, `cargo bench -- far` those over a long way. Times are criterion's, each of a whole
 //! `execute` without a network unless the row says otherwise; only the ratios mean something on
 //! another machine.
 #![allow(clippy::disallowed_methods)]
@@ -10,6 +10,8 @@ mod clients;
 mod concurrent;
 mod counts;
 mod decisions;
+mod distance;
+mod far;
 mod sends;
 mod server;
 mod table;
@@ -20,9 +22,14 @@ use criterion::Criterion;
 fn main() {
     let mut table = table::Table::default();
     // First: what others leave behind in the heap would be part of what it measures.
-    concurrent::report(&mut table);
-    if !std::env::args().any(|argument| argument == "at_once") {
-        all_else(&mut table);
+    let only = |part: &str| std::env::args().any(|argument| argument == part);
+    if only("far") {
+        distance::report(&mut table);
+    } else {
+        concurrent::report(&mut table);
+        if !only("at_once") {
+            all_else(&mut table);
+        }
     }
     table.print();
 }
@@ -41,4 +48,5 @@ fn all_else(table: &mut table::Table) {
     decisions::report(table);
     counts::report(table);
     tls::report(table);
+    distance::report(table);
 }

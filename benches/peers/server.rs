@@ -1,10 +1,15 @@
 //! A real server on loopback.
 
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use futures_util::{FutureExt, StreamExt};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Either, Full, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
@@ -29,23 +34,60 @@ impl Refuses {
     }
 }
 
-/// What it answers with always has the same body.
+/// The body of every answer.
+#[derive(Clone)]
+pub struct Content {
+    bytes: Bytes,
+    /// How long after the head it is sent; `None` sends both at once.
+    later: Option<Duration>,
+}
+
+impl From<Bytes> for Content {
+    fn from(bytes: Bytes) -> Self {
+        Self { bytes, later: None }
+    }
+}
+
+impl Content {
+    pub fn sent_after_the_head(self, later: Duration) -> Self {
+        let later = Some(later);
+        Self { later, ..self }
+    }
+
+    /// One that waits is boxed. The other is not: what a request costs is measured with it.
+    fn body(&self) -> Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>> {
+        let bytes = self.bytes.clone();
+        match self.later {
+            None => Either::Left(Full::new(bytes)),
+            Some(later) => {
+                let waited = tokio::time::sleep(later);
+                let sent = waited.map(|()| Ok(Frame::data(bytes)));
+                Either::Right(StreamBody::new(sent.into_stream().boxed()).boxed_unsync())
+            }
+        }
+    }
+}
+
 #[derive(Clone)]
 pub struct Server {
     pub url: String,
+    pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
     requests: Arc<AtomicUsize>,
     refuses: Refuses,
-    body: Bytes,
+    content: Content,
 }
 
 impl Server {
-    pub async fn start(refuses: Refuses, body: Bytes) -> Server {
-        Server::listen(refuses, body, None).await
+    pub async fn start(refuses: Refuses, content: impl Into<Content>) -> Server {
+        Server::listen(refuses, content.into(), None).await
     }
 
     /// One that speaks TLS, and the certificate by which a client knows it.
-    pub async fn start_tls(refuses: Refuses, body: Bytes) -> (Server, reqwest::Certificate) {
+    pub async fn start_tls(
+        refuses: Refuses,
+        content: impl Into<Content>,
+    ) -> (Server, reqwest::Certificate) {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("one");
         let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
         let known = reqwest::Certificate::from_der(made.cert.der()).expect("the same");
@@ -54,19 +96,21 @@ impl Server {
             .with_single_cert(vec![made.cert.der().clone()], PrivateKeyDer::from(key))
             .expect("a certificate with its key");
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        (Server::listen(refuses, body, Some(acceptor)).await, known)
+        let server = Server::listen(refuses, content.into(), Some(acceptor)).await;
+        (server, known)
     }
 
-    async fn listen(refuses: Refuses, body: Bytes, tls: Option<TlsAcceptor>) -> Server {
+    async fn listen(refuses: Refuses, content: Content, tls: Option<TlsAcceptor>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("its address");
         let scheme = if tls.is_some() { "https" } else { "http" };
         let server = Server {
             url: format!("{scheme}://{address}/v1/items"),
+            address,
             connections: Arc::default(),
             requests: Arc::default(),
             refuses,
-            body,
+            content,
         };
         let own = server.clone();
         tokio::spawn(async move {
@@ -97,7 +141,8 @@ impl Server {
             let status = if refused { 503 } else { 200 };
             let response = Response::builder()
                 .status(status)
-                .body(Full::new(self.body.clone()));
+                .header("content-length", self.content.bytes.len())
+                .body(self.content.body());
             async { response }
         });
         let serving = hyper::server::conn::http1::Builder::new();
