@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use backon::{ConstantBuilder, Retryable};
 use http::Extensions;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next, Result};
@@ -11,6 +13,7 @@ use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_retry_rules::{
     Backoff, Methods, RetryMiddleware, RetryPolicy, RetryRule, StatusMatch, StatusRule,
 };
+use retry_policies::Jitter;
 
 /// What stands between the caller and the transport.
 pub type Layer = Option<Arc<dyn Middleware>>;
@@ -122,11 +125,40 @@ pub fn ours(policy: impl Into<RetryPolicy>) -> Layer {
 
 /// The peer, with waits as short as it makes them.
 pub fn peer() -> Layer {
-    let zero = std::time::Duration::ZERO;
+    peer_after(Duration::ZERO)
+}
+
+/// The peer, with the same wait before each retry.
+pub fn peer_after(wait: Duration) -> Layer {
     let policy = ExponentialBackoff::builder()
-        .retry_bounds(zero, zero)
+        .retry_bounds(wait, wait)
+        .jitter(Jitter::None)
         .build_with_max_retries(3);
     Some(Arc::new(RetryTransientMiddleware::new_with_policy(policy)))
+}
+
+/// Ours, with the same wait before each retry.
+pub fn ours_after(wait: Duration) -> Layer {
+    let backoff = Backoff {
+        base: wait,
+        max: wait,
+        ..Backoff::default()
+    };
+    ours(RetryRule { backoff, ..rule() })
+}
+
+/// A GET in a loop of backon's around a client, as its users write it: a status is made an error,
+/// and the response is dropped with that.
+pub async fn in_backon(
+    client: &ClientWithMiddleware,
+    url: &str,
+    wait: Duration,
+) -> Result<Response> {
+    let get = async || Ok(client.get(url).send().await?.error_for_status()?);
+    let waits = ConstantBuilder::default()
+        .with_delay(wait)
+        .with_max_times(3);
+    get.retry(waits).sleep(tokio::time::sleep).await
 }
 
 /// The layers in the order in which they are shown.

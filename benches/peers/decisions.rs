@@ -15,8 +15,8 @@ use retry_policies::RetryPolicy;
 
 use crate::table::{Table, median};
 
-const DECISION: &str = "one decision";
-const DATE: &str = "a date in Retry-After";
+pub const DECISION: &str = "one decision";
+pub const DATE: &str = "a date in Retry-After";
 const GROWTH: &str = "one decision, with more to look at";
 
 const ROUTES: &str = "which rule a URL has";

@@ -12,8 +12,11 @@ mod counts;
 mod decisions;
 mod distance;
 mod far;
+mod readme;
+mod rounds;
 mod sends;
 mod server;
+mod settings;
 mod table;
 mod tls;
 
@@ -32,6 +35,7 @@ fn main() {
         }
     }
     table.print();
+    readme::print(&table);
 }
 
 fn all_else(table: &mut table::Table) {
@@ -39,12 +43,12 @@ fn all_else(table: &mut table::Table) {
         .warm_up_time(std::time::Duration::from_millis(500))
         .measurement_time(std::time::Duration::from_secs(2))
         .configure_from_args();
-    sends::measure(&mut criterion);
     decisions::measure(&mut criterion);
     tls::measure(&mut criterion);
     criterion.final_summary();
 
     sends::report(table);
+    settings::report(table);
     decisions::report(table);
     counts::report(table);
     tls::report(table);

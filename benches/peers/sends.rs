@@ -1,24 +1,24 @@
 //! Whole sends without a network.
 //!
-//! What is dearer than a middleware that does nothing: the clock, the six looks into the map of the
-//! feature `task-local-extensions`, the budget, the copy of the request.
+//! What is dearer than a middleware that does nothing: the clock, the budget, what is kept of the
+//! request.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use criterion::{BenchmarkGroup, Criterion, measurement::WallTime};
-use http::{HeaderValue, Method};
+use http::{Extensions, HeaderValue, Method};
 use reqwest::{Body, Request};
 use reqwest_middleware::ClientWithMiddleware;
 use reqwest_retry_rules::RetryPolicy;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::clients::{self, Answers};
-use crate::table::{Table, median};
+use crate::rounds::{Rounds, Turn};
+use crate::table::Table;
 
-const GET: &str = "GET that succeeds";
-const POST: &str = "POST that succeeds";
-const RETRIED: &str = "three retries without a wait";
-const WORK: &str = "a work of one GET, in `run`";
+pub const GET: &str = "GET that succeeds";
+pub const POST: &str = "POST that succeeds";
+pub const RETRIED: &str = "three retries without a wait";
+pub const WORK: &str = "a work of one GET";
 const ORIGINS: &str = "GETs that succeed, to many origins in turn";
 
 pub fn get() -> Request {
@@ -33,7 +33,7 @@ pub fn get() -> Request {
     request
 }
 
-pub fn post() -> Request {
+fn post() -> Request {
     let mut request = get();
     *request.method_mut() = Method::POST;
     request
@@ -43,164 +43,142 @@ pub fn post() -> Request {
     request
 }
 
-fn runtime() -> Runtime {
+pub fn runtime() -> Runtime {
     Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime")
 }
 
-/// So many requests are made ready at once.
+/// So many requests are made ready at once, before the clock runs.
 const BATCH: u64 = 64;
+/// So many sends are a turn, which is about a millisecond.
+pub const SENDS: u64 = 1024;
+pub const ROUNDS: usize = 300;
 
-/// Times `execute` alone: the requests are there before.
-fn bench(
-    group: &mut BenchmarkGroup<'_, WallTime>,
-    name: &str,
-    client: impl Fn() -> ClientWithMiddleware,
-    request: impl Fn(u64) -> Request,
-) {
-    let runtime = runtime();
-    group.bench_function(name, |bencher| {
-        bencher.iter_custom(|sends| {
-            let client = client();
-            let mut spent = Duration::ZERO;
-            let mut left = sends;
-            while left > 0 {
-                let batch = left.min(BATCH);
-                left -= batch;
-                let requests: Vec<_> = (left..left + batch).map(&request).collect();
-                spent += runtime.block_on(async {
-                    let begun = Instant::now();
-                    for request in requests {
-                        drop(client.execute(request).await);
-                    }
-                    begun.elapsed()
-                });
-            }
-            spent
-        });
-    });
+/// Times so many `execute`s, each with what `fill` puts into its extensions.
+pub fn sends<'a>(
+    runtime: &'a Runtime,
+    client: ClientWithMiddleware,
+    sends: u64,
+    request: impl Fn(u64) -> Request + 'a,
+    fill: impl Fn(&mut Extensions) + 'a,
+) -> Turn<'a> {
+    Box::new(move || {
+        let mut spent = 0.0;
+        for from in (0..sends).step_by(BATCH as usize) {
+            let requests: Vec<_> = (from..sends.min(from + BATCH)).map(&request).collect();
+            spent += runtime.block_on(async {
+                let begun = Instant::now();
+                for request in requests {
+                    let mut extensions = Extensions::new();
+                    fill(&mut extensions);
+                    drop(
+                        client
+                            .execute_with_extensions(request, &mut extensions)
+                            .await,
+                    );
+                }
+                begun.elapsed().as_nanos() as f64
+            });
+        }
+        spent / sends as f64
+    })
 }
 
 /// Times works of one GET each.
-fn bench_works(
-    group: &mut BenchmarkGroup<'_, WallTime>,
-    name: &str,
-    made: impl Fn() -> (RetryPolicy, ClientWithMiddleware),
-) {
-    let runtime = runtime();
-    group.bench_function(name, |bencher| {
-        bencher.iter_custom(|works| {
-            let (policy, client) = made();
-            let mut spent = Duration::ZERO;
-            let mut left = works;
-            while left > 0 {
-                let batch = left.min(BATCH);
-                left -= batch;
-                let mut requests: Vec<_> = (0..batch).map(|_| get()).collect();
-                spent += runtime.block_on(async {
-                    let begun = Instant::now();
-                    for _ in 0..batch {
-                        let work = |_| client.execute(requests.pop().expect("one for each"));
-                        drop(policy.run(work).await);
-                    }
-                    begun.elapsed()
-                });
-            }
-            spent
-        });
-    });
+fn works(runtime: &Runtime, policy: RetryPolicy, client: ClientWithMiddleware) -> Turn<'_> {
+    Box::new(move || {
+        let mut spent = 0.0;
+        for _ in 0..SENDS / BATCH {
+            let mut requests: Vec<_> = (0..BATCH).map(|_| get()).collect();
+            spent += runtime.block_on(async {
+                let begun = Instant::now();
+                for _ in 0..BATCH {
+                    let work = |_| client.execute(requests.pop().expect("one for each"));
+                    drop(policy.run(work).await);
+                }
+                begun.elapsed().as_nanos() as f64
+            });
+        }
+        spent / SENDS as f64
+    })
 }
 
-pub fn measure(criterion: &mut Criterion) {
-    for (name, request) in [(GET, get as fn() -> Request), (POST, post)] {
-        let mut group = criterion.benchmark_group(name);
-        for (who, layer) in clients::layers() {
-            let client = || clients::without_network(layer.clone(), Answers::new([200]));
-            bench(&mut group, who, client, |_| request());
-        }
-        group.finish();
+pub fn report(table: &mut Table) {
+    let runtime = runtime();
+    for (what, request) in [(GET, get as fn() -> Request), (POST, post)] {
+        succeed(table, &runtime, what, request);
     }
-    let mut group = criterion.benchmark_group(RETRIED);
-    group.sample_size(10);
-    for who in ["reqwest-retry", "ours"] {
-        let layer = if who == "ours" {
-            clients::ours(clients::unbudgeted())
-        } else {
-            clients::peer()
-        };
-        // The whole send is what is timed, four answers of 503 each.
-        let client = || clients::without_network(layer.clone(), Answers::new([503]));
-        bench(&mut group, who, client, |_| get());
-    }
-    group.finish();
+    retried(table, &runtime);
+    work(table, &runtime);
+    origins(table, &runtime);
+}
 
-    let mut group = criterion.benchmark_group(WORK);
-    let layer = || clients::ours(clients::rule());
-    let client = || clients::without_network(layer(), Answers::new([200]));
-    bench(&mut group, "the GET alone", client, |_| get());
-    let policy = RetryPolicy::from(clients::rule());
-    let in_run = || {
-        let layer = clients::ours(policy.clone());
+fn succeed(table: &mut Table, runtime: &Runtime, what: &'static str, request: fn() -> Request) {
+    let layers = clients::layers().into_iter().map(|(who, layer)| {
+        let client = clients::without_network(layer, Answers::new([200]));
         (
-            policy.clone(),
-            clients::without_network(layer, Answers::new([200])),
+            who,
+            sends(runtime, client, SENDS, move |_| request(), |_| ()),
         )
-    };
-    bench_works(&mut group, "in `run`", in_run);
-    group.finish();
+    });
+    let rounds = Rounds::run(ROUNDS, layers.collect());
+    for (who, goal) in [
+        ("pass-through", ""),
+        ("try_clone kept", ""),
+        ("reqwest-retry", ""),
+        ("ours", "1.00 of the peer"),
+        ("ours, no budget", "0.95 of the peer"),
+    ] {
+        table.side(what, who, &rounds, "reqwest-retry", goal);
+    }
+    let goal = "1.03 of pass-through";
+    table.side(what, "ours, max_retries 0", &rounds, "pass-through", goal);
+}
 
-    let mut group = criterion.benchmark_group(ORIGINS);
-    for (who, origins) in MANY {
-        let client =
-            || clients::without_network(clients::ours(clients::rule()), Answers::new([200]));
-        bench(&mut group, who, client, |nth| {
+fn retried(table: &mut Table, runtime: &Runtime) {
+    let layers = [
+        ("reqwest-retry", clients::peer()),
+        ("ours", clients::ours(clients::unbudgeted())),
+    ];
+    // The whole send is what is timed, four answers of 503 each. The peer sleeps, so few will do.
+    let runs = layers.into_iter().map(|(who, layer)| {
+        let client = clients::without_network(layer, Answers::new([503]));
+        (who, sends(runtime, client, 8, |_| get(), |_| ()))
+    });
+    let rounds = Rounds::run(20, runs.collect());
+    table.side(RETRIED, "reqwest-retry", &rounds, "reqwest-retry", "");
+    table.side(RETRIED, "ours", &rounds, "reqwest-retry", "below 10 µs");
+}
+
+fn work(table: &mut Table, runtime: &Runtime) {
+    let policy = RetryPolicy::from(clients::rule());
+    let client = || clients::without_network(clients::ours(policy.clone()), Answers::new([200]));
+    let alone = sends(runtime, client(), SENDS, |_| get(), |_| ());
+    let in_run = works(runtime, policy.clone(), client());
+    let rounds = Rounds::run(ROUNDS, vec![("the GET alone", alone), ("in `run`", in_run)]);
+    let goal = "below 1.30 of the GET alone";
+    table.side(WORK, "the GET alone", &rounds, "the GET alone", "");
+    table.side(WORK, "in `run`", &rounds, "the GET alone", goal);
+}
+
+fn origins(table: &mut Table, runtime: &Runtime) {
+    // The last are as many as are remembered.
+    let many: [(&str, u64); 3] = [("1", 1), ("32", 32), ("1024", 1024)];
+    let runs = many.into_iter().map(|(who, origins)| {
+        let layer = clients::ours(clients::rule());
+        let client = clients::without_network(layer, Answers::new([200]));
+        let request = move |nth| {
             let mut request = get();
             let host = format!("tenant-{}.example.com", nth % origins);
             request.url_mut().set_host(Some(&host)).expect("a host");
             request
-        });
-    }
-    group.finish();
-}
-
-/// The last are as many as are remembered.
-const MANY: [(&str, u64); 3] = [("1", 1), ("32", 32), ("1024", 1024)];
-
-pub fn report(table: &mut Table) {
-    let time = median;
-    for what in [GET, POST] {
-        let peer = time(what, "reqwest-retry");
-        for (who, goal) in [
-            ("pass-through", ""),
-            ("try_clone kept", ""),
-            ("reqwest-retry", "the peer"),
-            ("ours", "1.00 of the peer"),
-            ("ours, no budget", "0.95 of the peer"),
-        ] {
-            table.time(what, who, time(what, who), peer, goal);
-        }
-        let who = "ours, max_retries 0";
-        let pass = time(what, "pass-through");
-        table.time(what, who, time(what, who), pass, "1.03 of pass-through");
-    }
-    let peer = time(RETRIED, "reqwest-retry");
-    table.time(RETRIED, "reqwest-retry", peer, peer, "");
-    table.time(RETRIED, "ours", time(RETRIED, "ours"), peer, "below 10 µs");
-
-    let alone = time(WORK, "the GET alone");
-    table.time(WORK, "the GET alone", alone, alone, "");
-    table.time(
-        WORK,
-        "in `run`",
-        time(WORK, "in `run`"),
-        alone,
-        "1.30 of the GET alone",
-    );
-
-    let one = time(ORIGINS, "1");
-    for (who, _) in MANY {
-        table.time(ORIGINS, who, time(ORIGINS, who), one, "");
+        };
+        (who, sends(runtime, client, SENDS, request, |_| ()))
+    });
+    let rounds = Rounds::run(ROUNDS, runs.collect());
+    for (who, _) in many {
+        table.side(ORIGINS, who, &rounds, "1", "");
     }
 }

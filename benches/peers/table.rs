@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use crate::rounds::Rounds;
+
 /// One line: what was measured, whose, and how it stands to what it is measured against.
-struct Row {
+pub struct Row {
     what: &'static str,
     who: &'static str,
-    value: String,
-    ratio: String,
+    pub value: String,
+    pub ratio: String,
     goal: &'static str,
 }
 
@@ -17,7 +19,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A time that criterion measured, in nanoseconds, against another.
+    /// A time in nanoseconds, against another.
     pub fn time(
         &mut self,
         what: &'static str,
@@ -29,19 +31,23 @@ impl Table {
         let Some(time) = time else {
             return;
         };
-        let ratio = against.map_or(String::new(), |against| format!("{:.2}", time / against));
-        let value = match time {
-            ..1e4 => format!("{time:.0} ns"),
-            ..1e7 => format!("{:.1} µs", time / 1e3),
-            _ => format!("{:.1} ms", time / 1e6),
-        };
-        self.rows.push(Row {
-            what,
-            who,
-            value,
-            ratio,
-            goal,
-        });
+        let ratio = against.map(|against| time / against);
+        self.row(what, who, in_words(time), ratio, goal);
+    }
+
+    /// The time of one of those that ran side by side, against another of them.
+    pub fn side(
+        &mut self,
+        what: &'static str,
+        who: &'static str,
+        rounds: &Rounds,
+        against: &str,
+        goal: &'static str,
+    ) {
+        if let Some(time) = rounds.time(who) {
+            let ratio = rounds.ratio(who, against);
+            self.row(what, who, in_words(time), ratio, goal);
+        }
     }
 
     /// Anything else.
@@ -52,7 +58,22 @@ impl Table {
         value: impl ToString,
         goal: &'static str,
     ) {
-        let (value, ratio) = (value.to_string(), String::new());
+        self.row(what, who, value.to_string(), None, goal);
+    }
+
+    pub fn row(
+        &mut self,
+        what: &'static str,
+        who: &'static str,
+        value: String,
+        ratio: Option<f64>,
+        goal: &'static str,
+    ) {
+        let ratio = match ratio {
+            None => String::new(),
+            Some(ratio @ ..0.01) => format!("{ratio:.3}"),
+            Some(ratio) => format!("{ratio:.2}"),
+        };
         self.rows.push(Row {
             what,
             who,
@@ -60,6 +81,12 @@ impl Table {
             ratio,
             goal,
         });
+    }
+
+    /// The row of something whose name begins so.
+    pub fn find(&self, what: &str, who: &str) -> Option<&Row> {
+        let mut rows = self.rows.iter();
+        rows.find(|row| row.what.starts_with(what) && row.who == who)
     }
 
     pub fn print(&self) {
@@ -77,8 +104,17 @@ impl Table {
     }
 }
 
-/// The median that criterion wrote down for a benchmark, in nanoseconds; `None` where a filter left
-/// it out.
+pub fn in_words(nanoseconds: f64) -> String {
+    match nanoseconds {
+        ..1e4 => format!("{nanoseconds:.0} ns"),
+        ..1e6 => format!("{:.1} µs", nanoseconds / 1e3),
+        ..1e7 => format!("{:.0} µs", nanoseconds / 1e3),
+        _ => format!("{:.1} ms", nanoseconds / 1e6),
+    }
+}
+
+/// The median that criterion wrote down for a benchmark, in nanoseconds; `None` if a filter left it
+/// out.
 pub fn median(group: &str, name: &str) -> Option<f64> {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let file = Path::new(&target)

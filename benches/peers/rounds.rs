@@ -1,0 +1,49 @@
+//! Several runs side by side: a round is one turn of each, and each goes first as often as the
+//! others. A machine that is slow for a while is slow for all of them, so ratios hold.
+
+/// Takes its turn, and says how many nanoseconds one of what it did took.
+pub type Turn<'a> = Box<dyn FnMut() -> f64 + 'a>;
+
+/// How long each took in each round, in nanoseconds.
+pub struct Rounds(Vec<(&'static str, Vec<f64>)>);
+
+impl Rounds {
+    /// A quarter of the rounds after `cargo bench -- --quick`.
+    pub fn run(rounds: usize, mut runs: Vec<(&'static str, Turn<'_>)>) -> Self {
+        let quick = std::env::args().any(|argument| argument == "--quick");
+        let rounds = if quick { rounds.div_ceil(4) } else { rounds };
+        let mut taken: Vec<_> = runs.iter().map(|(who, _)| (*who, Vec::new())).collect();
+        // The first turn fills the caches, and is not counted.
+        for (_, turn) in &mut runs {
+            turn();
+        }
+        for round in 0..rounds {
+            for turn in 0..runs.len() {
+                let at = (round + turn) % runs.len();
+                taken[at].1.push(runs[at].1());
+            }
+        }
+        Self(taken)
+    }
+
+    /// The median of its times.
+    pub fn time(&self, who: &str) -> Option<f64> {
+        median(self.of(who)?.to_vec())
+    }
+
+    /// The median of what it took in a round, in parts of what the other took in the same round.
+    pub fn ratio(&self, who: &str, other: &str) -> Option<f64> {
+        let pairs = self.of(who)?.iter().zip(self.of(other)?);
+        median(pairs.map(|(own, other)| own / other).collect())
+    }
+
+    fn of(&self, who: &str) -> Option<&[f64]> {
+        let found = self.0.iter().find(|(name, _)| *name == who)?;
+        Some(&found.1)
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
