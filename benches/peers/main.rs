@@ -1,9 +1,9 @@
-//! What retries cost, beside the published peers, in one run.
+//! What retries cost, beside the published peers, in one run of two or three minutes.
 //!
-//! `cargo bench` prints the table; `cargo bench -- --quick` prints a rough one in a few minutes, and
-//! `cargo bench -- at_once` the sends of 64 tasks alone, `cargo bench -- far` those over a long way. Times are criterion's, each of a whole
-//! `execute` without a network unless the row says otherwise; only the ratios mean something on
-//! another machine.
+//! `cargo bench` prints two tables: everything, with the goals, and what the README holds of it.
+//! `cargo bench -- --quick` prints rough ones, and `cargo bench -- far` only one part: the parts are
+//! [`PARTS`]. Only the ratios mean something on another machine. Sends are timed in turning order,
+//! so that a machine that is slow for a while is so for all; decisions are criterion's.
 #![allow(clippy::disallowed_methods)]
 
 mod clients;
@@ -21,36 +21,41 @@ mod table;
 mod tls;
 
 use criterion::Criterion;
+use table::Table;
+
+type Report = fn(&mut Table);
+
+/// In the order in which they run. What others leave behind in the heap would be part of what
+/// `at_once` measures, so it is first.
+const PARTS: [(&str, Report); 7] = [
+    ("at_once", concurrent::report),
+    ("sends", sends::report),
+    ("settings", settings::report),
+    ("decisions", decisions::report),
+    ("counts", counts::report),
+    ("tls", tls::report),
+    ("far", distance::report),
+];
 
 fn main() {
-    let mut table = table::Table::default();
-    // First: what others leave behind in the heap would be part of what it measures.
-    let only = |part: &str| std::env::args().any(|argument| argument == part);
-    if only("far") {
-        distance::report(&mut table);
-    } else {
-        concurrent::report(&mut table);
-        if !only("at_once") {
-            all_else(&mut table);
+    let named: Vec<_> = std::env::args()
+        .filter(|argument| PARTS.iter().any(|(part, _)| part == argument))
+        .collect();
+    let mut table = Table::default();
+    for (part, report) in PARTS {
+        if named.is_empty() || named.iter().any(|name| name == part) {
+            report(&mut table);
         }
     }
     table.print();
     readme::print(&table);
 }
 
-fn all_else(table: &mut table::Table) {
-    let mut criterion = Criterion::default()
+fn criterion() -> Criterion {
+    Criterion::default()
         .warm_up_time(std::time::Duration::from_millis(500))
         .measurement_time(std::time::Duration::from_secs(2))
-        .configure_from_args();
-    decisions::measure(&mut criterion);
-    tls::measure(&mut criterion);
-    criterion.final_summary();
-
-    sends::report(table);
-    settings::report(table);
-    decisions::report(table);
-    counts::report(table);
-    tls::report(table);
-    distance::report(table);
+        .configure_from_args()
+        // What it would take for a filter is the name of a part.
+        .with_filter("")
 }

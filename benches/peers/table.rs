@@ -106,7 +106,7 @@ impl Table {
 
 pub fn in_words(nanoseconds: f64) -> String {
     match nanoseconds {
-        ..1e4 => format!("{nanoseconds:.0} ns"),
+        ..2e3 => format!("{nanoseconds:.0} ns"),
         ..1e6 => format!("{:.1} µs", nanoseconds / 1e3),
         ..1e7 => format!("{:.0} µs", nanoseconds / 1e3),
         _ => format!("{:.1} ms", nanoseconds / 1e6),

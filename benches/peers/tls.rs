@@ -23,7 +23,7 @@ const UNREAD: &str = "ours, no wait, drain_limit 0";
 const DRAINED_LATER: &str = "ours, 5 ms";
 const UNREAD_LATER: &str = "ours, 5 ms, drain_limit 0";
 
-pub fn measure(criterion: &mut Criterion) {
+fn measure(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -81,6 +81,7 @@ async fn spent(layer: clients::Layer, refuses: Refuses, sends: u64) -> Duration 
 }
 
 pub fn report(table: &mut Table) {
+    measure(&mut crate::criterion());
     let peer = median(RETRY, PEER);
     for who in [PLAIN, PEER, DRAINED, UNREAD] {
         let goal = if who == DRAINED { "below the peer" } else { "" };
