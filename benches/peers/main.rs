@@ -38,7 +38,16 @@ const PARTS: [(&str, Report); 7] = [
 ];
 
 fn main() {
-    let named: Vec<_> = std::env::args()
+    let arguments: Vec<_> = std::env::args().collect();
+    if let Some(at) = arguments
+        .iter()
+        .position(|argument| argument == rounds::ALONE)
+    {
+        sends::alone(&arguments[at + 1]).print();
+        return;
+    }
+    let named: Vec<_> = arguments
+        .into_iter()
         .filter(|argument| PARTS.iter().any(|(part, _)| part == argument))
         .collect();
     let mut table = Table::default();

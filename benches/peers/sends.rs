@@ -107,23 +107,30 @@ fn works(runtime: &Runtime, policy: RetryPolicy, client: ClientWithMiddleware) -
 
 pub fn report(table: &mut Table) {
     let runtime = runtime();
-    for (what, request) in [(GET, get as fn() -> Request), (POST, post)] {
-        succeed(table, &runtime, what, request);
-    }
+    succeed(table, GET);
+    succeed(table, POST);
     retried(table, &runtime);
     work(table, &runtime);
     origins(table, &runtime);
 }
 
-fn succeed(table: &mut Table, runtime: &Runtime, what: &'static str, request: fn() -> Request) {
+/// One that is measured in processes of its own, by its name.
+pub fn alone(what: &str) -> Rounds {
+    let request = match what {
+        POST => post,
+        _ => get,
+    };
+    let runtime = runtime();
     let layers = clients::layers().into_iter().map(|(who, layer)| {
         let client = clients::without_network(layer, Answers::new([200]));
-        (
-            who,
-            sends(runtime, client, SENDS, move |_| request(), |_| ()),
-        )
+        let turn = sends(&runtime, client, SENDS, move |_| request(), |_| ());
+        (who, turn)
     });
-    let rounds = Rounds::run(ROUNDS, layers.collect());
+    Rounds::run(ROUNDS / 10, layers.collect())
+}
+
+fn succeed(table: &mut Table, what: &'static str) {
+    let rounds = Rounds::of_processes(what);
     for (who, goal) in [
         ("pass-through", ""),
         ("try_clone kept", ""),
