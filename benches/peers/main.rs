@@ -43,7 +43,9 @@ fn main() {
         .iter()
         .position(|argument| argument == rounds::ALONE)
     {
-        sends::alone(&arguments[at + 1]).print();
+        let what = &arguments[at + 1];
+        let rounds = sends::alone(what).or_else(|| settings::alone(what));
+        rounds.expect("the name of a measurement").print();
         return;
     }
     let named: Vec<_> = arguments

@@ -44,7 +44,7 @@ const LINES: &[Line] = &[
     ),
     (
         "`max_retries: 0`, GET; POST",
-        "ours, of a middleware that does nothing",
+        "ours, against a middleware that does nothing",
         &[(GET, "ours, max_retries 0"), (POST, "ours, max_retries 0")],
     ),
     (
@@ -95,7 +95,7 @@ const LINES: &[Line] = &[
     ("one GET, no network", "alone", &[(WORK, "the GET alone")]),
     ("", "ours, as a work in `run`", &[(WORK, "in `run`")]),
     (
-        "64 tasks at once, GETs; POSTs of 1 KB, of plain reqwest",
+        "64 tasks at once, GETs; POSTs of 1 KB, against plain reqwest",
         "one that keeps a `try_clone`",
         &[
             (GETS_AT_ONCE, "try_clone kept"),

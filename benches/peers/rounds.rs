@@ -5,17 +5,19 @@ use std::process::{Command, Stdio};
 
 /// The argument before the name of what a process of its own is to measure.
 pub const ALONE: &str = "--alone";
-const PROCESSES: usize = 12;
+const PROCESSES: usize = 10;
 
 /// Takes its turn, and says how many nanoseconds one of what it did took.
 pub type Turn<'a> = Box<dyn FnMut() -> f64 + 'a>;
+/// With whose turn it is.
+pub type Runs<'a> = Vec<(&'static str, Turn<'a>)>;
 
 /// How long each took in each round, in nanoseconds.
 pub struct Rounds(Vec<(String, Vec<f64>)>);
 
 impl Rounds {
     /// A quarter of the rounds after `cargo bench -- --quick`.
-    pub fn run(rounds: usize, mut runs: Vec<(&'static str, Turn<'_>)>) -> Self {
+    pub fn run(rounds: usize, mut runs: Runs<'_>) -> Self {
         let quick = std::env::args().any(|argument| argument == "--quick");
         let rounds = if quick { rounds.div_ceil(4) } else { rounds };
         let mut taken: Vec<_> = runs

@@ -12,7 +12,7 @@ use reqwest_retry_rules::RetryPolicy;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::clients::{self, Answers};
-use crate::rounds::{Rounds, Turn};
+use crate::rounds::{Rounds, Runs, Turn};
 use crate::table::Table;
 
 pub const GET: &str = "GET that succeeds";
@@ -54,7 +54,8 @@ pub fn runtime() -> Runtime {
 const BATCH: u64 = 64;
 /// So many sends are a turn, which is about a millisecond.
 pub const SENDS: u64 = 1024;
-pub const ROUNDS: usize = 300;
+/// In each process.
+pub const ROUNDS: usize = 30;
 
 /// Times so many `execute`s, each with what `fill` puts into its extensions.
 pub fn sends<'a>(
@@ -106,27 +107,33 @@ fn works(runtime: &Runtime, policy: RetryPolicy, client: ClientWithMiddleware) -
 }
 
 pub fn report(table: &mut Table) {
-    let runtime = runtime();
     succeed(table, GET);
     succeed(table, POST);
-    retried(table, &runtime);
-    work(table, &runtime);
-    origins(table, &runtime);
+    retried(table);
+    work(table);
+    origins(table);
 }
 
-/// One that is measured in processes of its own, by its name.
-pub fn alone(what: &str) -> Rounds {
-    let request = match what {
-        POST => post,
-        _ => get,
-    };
+/// What a process of its own measures, by its name; `None` if it is none of these.
+pub fn alone(what: &str) -> Option<Rounds> {
     let runtime = runtime();
+    let runs = match what {
+        GET => succeeding(&runtime, get),
+        POST => succeeding(&runtime, post),
+        WORK => in_works(&runtime),
+        ORIGINS => to_origins(&runtime),
+        _ => return None,
+    };
+    Some(Rounds::run(ROUNDS, runs))
+}
+
+fn succeeding(runtime: &Runtime, request: fn() -> Request) -> Runs<'_> {
     let layers = clients::layers().into_iter().map(|(who, layer)| {
         let client = clients::without_network(layer, Answers::new([200]));
-        let turn = sends(&runtime, client, SENDS, move |_| request(), |_| ());
+        let turn = sends(runtime, client, SENDS, move |_| request(), |_| ());
         (who, turn)
     });
-    Rounds::run(ROUNDS / 10, layers.collect())
+    layers.collect()
 }
 
 fn succeed(table: &mut Table, what: &'static str) {
@@ -144,7 +151,8 @@ fn succeed(table: &mut Table, what: &'static str) {
     table.side(what, "ours, max_retries 0", &rounds, "pass-through", goal);
 }
 
-fn retried(table: &mut Table, runtime: &Runtime) {
+fn retried(table: &mut Table) {
+    let runtime = runtime();
     let layers = [
         ("reqwest-retry", clients::peer()),
         ("ours", clients::ours(clients::unbudgeted())),
@@ -152,28 +160,33 @@ fn retried(table: &mut Table, runtime: &Runtime) {
     // The whole send is what is timed, four answers of 503 each. The peer sleeps, so few will do.
     let runs = layers.into_iter().map(|(who, layer)| {
         let client = clients::without_network(layer, Answers::new([503]));
-        (who, sends(runtime, client, 8, |_| get(), |_| ()))
+        (who, sends(&runtime, client, 8, |_| get(), |_| ()))
     });
     let rounds = Rounds::run(20, runs.collect());
     table.side(RETRIED, "reqwest-retry", &rounds, "reqwest-retry", "");
     table.side(RETRIED, "ours", &rounds, "reqwest-retry", "below 10 µs");
 }
 
-fn work(table: &mut Table, runtime: &Runtime) {
+fn in_works(runtime: &Runtime) -> Runs<'_> {
     let policy = RetryPolicy::from(clients::rule());
     let client = || clients::without_network(clients::ours(policy.clone()), Answers::new([200]));
     let alone = sends(runtime, client(), SENDS, |_| get(), |_| ());
     let in_run = works(runtime, policy.clone(), client());
-    let rounds = Rounds::run(ROUNDS, vec![("the GET alone", alone), ("in `run`", in_run)]);
+    vec![("the GET alone", alone), ("in `run`", in_run)]
+}
+
+fn work(table: &mut Table) {
+    let rounds = Rounds::of_processes(WORK);
     let goal = "below 1.30 of the GET alone";
     table.side(WORK, "the GET alone", &rounds, "the GET alone", "");
     table.side(WORK, "in `run`", &rounds, "the GET alone", goal);
 }
 
-fn origins(table: &mut Table, runtime: &Runtime) {
-    // The last are as many as are remembered.
-    let many: [(&str, u64); 3] = [("1", 1), ("32", 32), ("1024", 1024)];
-    let runs = many.into_iter().map(|(who, origins)| {
+/// The last are as many as are remembered.
+const MANY: [(&str, u64); 3] = [("1", 1), ("32", 32), ("1024", 1024)];
+
+fn to_origins(runtime: &Runtime) -> Runs<'_> {
+    let runs = MANY.into_iter().map(|(who, origins)| {
         let layer = clients::ours(clients::rule());
         let client = clients::without_network(layer, Answers::new([200]));
         let request = move |nth| {
@@ -184,8 +197,12 @@ fn origins(table: &mut Table, runtime: &Runtime) {
         };
         (who, sends(runtime, client, SENDS, request, |_| ()))
     });
-    let rounds = Rounds::run(ROUNDS, runs.collect());
-    for (who, _) in many {
+    runs.collect()
+}
+
+fn origins(table: &mut Table) {
+    let rounds = Rounds::of_processes(ORIGINS);
+    for (who, _) in MANY {
         table.side(ORIGINS, who, &rounds, "1", "");
     }
 }
