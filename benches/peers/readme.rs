@@ -137,6 +137,7 @@ const LINES: &[Line] = &[
 
 /// Prints it, without the lines of which something was not measured, and says how many those are.
 pub fn print(table: &Table) {
+    println!("\nMeasured on {}:", machine());
     println!("\n| what | who | measured | ratio |");
     println!("| --- | --- | ---: | ---: |");
     let mut left_out = 0;
@@ -164,6 +165,23 @@ pub fn print(table: &Table) {
     if left_out > 0 {
         println!("\n{left_out} of {} lines were not measured.", LINES.len());
     }
+}
+
+/// How many processors it has and of which kind, as far as Linux says, and the compiler.
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, |cores| cores.get());
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let mut lines = text.lines();
+    let model = lines.find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split_once(": "));
+    let model = model.map_or("unknown processors", |(_, model)| model);
+    let compiler = std::process::Command::new("rustc")
+        .arg("--version")
+        .output();
+    let compiler = compiler.map_or(String::new(), |said| {
+        String::from_utf8_lossy(&said.stdout).trim().to_owned()
+    });
+    format!("{cores} cores of {model}, {compiler}")
 }
 
 fn before_comma(text: &str) -> &str {
