@@ -55,8 +55,8 @@ pub(super) const MOST_RATIO: u32 = 1000 * WHOLE;
 /// let error = serde_json::from_str::<BudgetTerms>(r#"{ "window_ms": 1 }"#).unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "invalid value: integer `1`, expected `window_ms` to be a whole number from 1000 to 60000 \
-///      at line 1 column 16",
+///     "invalid value: integer `1`, expected `window_ms` to be a whole number from 1000 to \
+///      60000 at line 1 column 16",
 /// );
 /// # }
 /// ```

@@ -45,8 +45,8 @@ type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 /// let client = ClientBuilder::new(client_builder().build()?)
 ///     .with(RetryMiddleware::new(RetryRule::transient()))
 ///     .build();
-/// // The file is opened anew for each attempt (`Body: From<tokio::fs::File>` comes with reqwest's
-/// // feature `stream`).
+/// // The file is opened anew for each attempt. (`Body: From<tokio::fs::File>` comes with the
+/// // feature `stream` of reqwest.)
 /// let source = BodySource::from_async(|| tokio::fs::File::open("backup.tar"));
 /// let request = client.put("http://127.0.0.1/backup").with_extension(source);
 /// # let _ = request;

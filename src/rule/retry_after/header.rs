@@ -26,7 +26,8 @@ use crate::rule::StatusMatch;
 /// headers.insert("x-ratelimit-reset", HeaderValue::from_static("784111779"));
 /// let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_776);
 /// assert_eq!(reset.read(&headers, Some(now)), Some(Duration::from_secs(3)));
-/// assert_eq!(reset.read(&headers, None), None); // a moment means nothing without the time of day
+/// // A moment means nothing without the time of day.
+/// assert_eq!(reset.read(&headers, None), None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WaitHeader {
