@@ -59,8 +59,8 @@ pub(crate) async fn sleep_until(wake: Instant) {
 ///
 /// Yielding to the runtime is not enough. What is waited for may be in the hands of another worker,
 /// and that thread may wait for the processor that this one holds. The turns are for a busy
-/// machine, where the first may take all the time; the time is for one with many processors, where
-/// giving one up takes no time.
+/// machine: there the first may take all the time. The time is for a machine with many processors:
+/// there giving one up takes no time.
 pub(crate) async fn let_others_run(at_least: Duration) {
     const TURNS: u32 = 8;
     // tokio's clock stands still in a test that pauses it.

@@ -82,14 +82,15 @@ pub struct RetryRule {
     /// [`tracked_redirects`](crate::tracked_redirects): then no failure counts as unsent after a
     /// redirect was followed. A later `.redirect(policy)` on that builder undoes this.
     ///
-    /// **A middleware further in makes another**, if it hands the request to a client of its own
-    /// and then goes on by itself. If that client has this middleware, what it lost is noted. What
-    /// it was *answered* is not: a failover middleware that throws away a 500 to its POST, and then
-    /// cannot reach the second host, has a POST that was processed and a failure that looks unsent.
-    /// Such a middleware has to return the answer, or another error. A middleware that runs the rest
-    /// of the chain twice, one that hedges or retries by itself for instance, is not seen at all: if
-    /// its first try is processed and its second reaches no server, the failure looks unsent. A second
-    /// copy of this middleware behind it sees both.
+    /// **A middleware further in may make another**, if it hands the request to a client of its own
+    /// and then goes on by itself. If that client has this middleware, a request that it lost is
+    /// noted. A request that was *answered* is not. For example, a failover gets a 500 to its POST,
+    /// throws it away, and cannot reach the second host: the POST was processed, and the failure
+    /// looks unsent. Such a middleware has to return the answer, or another error.
+    ///
+    /// A middleware that runs the rest of the chain twice, to hedge or to retry by itself, is not
+    /// seen at all. If its first try is processed and its second reaches no server, the failure looks
+    /// unsent. A second copy of this middleware behind it sees both.
     pub unsent_failures: bool,
     /// Whether a timeout may be retried. If not, none is, not even one that proves the request
     /// unsent ([`TransportError::ConnectTimeout`]).

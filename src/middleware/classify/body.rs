@@ -36,8 +36,8 @@ mod tests {
 
     use super::*;
 
-    /// What became of reading a body, where one server says one thing and closes or holds its
-    /// peace.
+    /// What became of reading a body. The server sends `answer`, and then closes or says nothing
+    /// more.
     async fn body(answer: &[u8], then_close: bool) -> Option<TransportError> {
         classify_body(&read(answer, then_close).await)
     }

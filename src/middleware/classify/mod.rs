@@ -26,7 +26,7 @@ pub(crate) use self::body::classify_body;
 /// # What is what
 ///
 /// The last column names the part of the rule that decides whether the request is sent again.
-/// `unsent_failures` stands where the error proves that nothing was processed.
+/// It is `unsent_failures` if the error proves that nothing was processed.
 ///
 /// | fault | class | decided by |
 /// | --- | --- | --- |
@@ -113,12 +113,12 @@ pub(crate) use self::body::classify_body;
 ///
 /// # What it cannot tell
 ///
-/// - Which hop failed. After a redirect an error is that of the first hop; only a client whose
-///   redirects are tracked knows better.
+/// - Which URL failed. After a redirect was followed, an error looks like one of the first URL; only
+///   a client whose redirects are tracked knows better.
 /// - Whose request failed. A middleware further in that sends requests of its own and passes their
 ///   `reqwest::Error` on makes it look like one of this request. The middleware looks at the URL of
 ///   the error too, and does not take it for unsent if that is another one. A request of its own to
-///   the very same URL, such as a GET after the POST, is not told apart.
+///   the very same URL, such as a GET after the POST, cannot be recognized.
 /// - Whether an HTTP/2 GOAWAY leaves the request out, which would prove it unsent. hyper reports
 ///   one that comes in while it opens a stream on that stream, also when it covers it and the
 ///   request goes out and is processed.

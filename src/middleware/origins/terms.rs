@@ -69,7 +69,7 @@ pub struct BudgetTerms {
     /// How many retries an origin may be sent for every whole second of `window`, whatever it
     /// answers: less than `i32::MAX`; zero for none.
     pub reserve_per_second: u32,
-    /// How many retries 1000 answers earn: 0 to 1 000 000, where 200 is one for five answers, 1000
+    /// How many retries 1000 answers earn: 0 to 1 000 000. 200 is one for five answers, 1000 is
     /// one for each, and 0 leaves only the reserve. Up to 1000 it is exact. Above, tower rounds
     /// what a retry costs down to a whole thousandth of an answer: 2000 is two retries for each,
     /// 3000 a little more than three, 600 000 a thousand.

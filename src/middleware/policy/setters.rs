@@ -162,7 +162,7 @@ impl RetryPolicy {
     ///
     /// let policy = RetryPolicy::from(RetryRule::transient()).no_budget();
     /// let client = client(policy, |_| status(503)); // in place of the network
-    /// // 150 retries at once, where the default budget has 100.
+    /// // 150 retries at once. The default budget has 100.
     /// for _ in 0..50 {
     ///     assert_eq!(client.get("http://127.0.0.1/").send().await?.attempts(), 4);
     /// }
@@ -317,9 +317,9 @@ impl RetryPolicy {
     /// (`application/x-ndjson`, `application/jsonl` and their kin), `application/json-seq`,
     /// `multipart/x-mixed-replace`, gRPC, and the bytes of another protocol after an upgrade.
     ///
-    /// A client's `read_timeout` runs from the last read on, whoever made it. So a body of which
-    /// the middleware read a part, here or for [`drain_limit`](Self::drain_limit), times out if the
-    /// caller leaves the rest unread for that long.
+    /// A client's `read_timeout` runs from the last read on, whoever made it. So if the
+    /// middleware read a part of a body, here or for [`drain_limit`](Self::drain_limit), it times out
+    /// if the caller leaves the rest unread for that long.
     ///
     /// # Examples
     ///

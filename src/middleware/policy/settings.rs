@@ -90,7 +90,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The budget in force where these settings replace those of `outer`.
+    /// The budget in force if these settings replace those of `outer`.
     #[inline]
     pub(in crate::middleware) fn budget_within<'a>(
         &'a self,

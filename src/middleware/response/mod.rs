@@ -1,4 +1,4 @@
-//! A response that is looked at before the caller has it: its head, and its body where that is
+//! A response that is looked at before the caller has it: its head, and its body if that is
 //! wanted.
 //!
 //! - `head`: the view of a response that the closures of a policy get.

@@ -22,7 +22,7 @@ pub(super) struct Call<'a> {
     pub(super) asked: Asked,
     pub(super) time: SendTime,
     pub(super) history: History,
-    /// What the work around this send is told.
+    /// Where the work around this send notes what became of it.
     pub(super) work: Option<SendInWork>,
 }
 

@@ -71,7 +71,7 @@ impl History {
         self.open = false;
     }
 
-    /// Ends the current attempt, of which nothing was asked.
+    /// Ends the current attempt. No decision was asked about it.
     pub(super) fn record_result(&mut self, result: AttemptResult, moment: Instant) {
         self.record(AttemptRecord::new(result, self.attempt_elapsed(moment)));
     }

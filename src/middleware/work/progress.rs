@@ -1,4 +1,4 @@
-//! A work on its way: what it has come to, and what is told of it.
+//! A work on its way: what it has come to, and what is reported of it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -31,7 +31,7 @@ pub(super) struct Forgotten {
 /// How many are kept of those that failed, and as many of those that did not.
 const MANY: usize = 500;
 
-/// How many kinds are told apart. Hardly a work has more than the methods that there are.
+/// How many kinds are kept apart. Few works have more kinds than there are methods.
 const KINDS: usize = 32;
 
 impl Sends {

@@ -59,7 +59,7 @@ impl Float {
         Float::new(upper, self.exponent + other.exponent + 128)
     }
 
-    /// The whole part of the product of which this lacks a little.
+    /// The whole part of the exact product. This one is a little less.
     ///
     /// It lacks at most `2^12 * attempt` parts in 2^128: 2^11 for the division of `growth`, and 24
     /// for two products a step, since a square lacks twice what its root does. So much is added

@@ -119,7 +119,7 @@ fn status(word: &str) -> Option<StatusMatch> {
     code(word).map(StatusMatch::Code)
 }
 
-/// A number as it is written in a status: digits alone, where `parse` would allow a sign.
+/// A number as it is written in a status: digits alone. `parse` would allow a sign.
 fn code(digits: &str) -> Option<u16> {
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         digits.parse().ok()

@@ -80,7 +80,7 @@ pub(super) fn retry_after(headers: &HeaderMap, now: Option<SystemTime>) -> Optio
     first_that_reads(headers, &RETRY_AFTER, |value| parse_retry_after(value, now))
 }
 
-/// What `read` makes of the first value of a header of which it makes anything.
+/// What `read` makes of the first value of a header that it can read.
 #[inline(always)] // a call costs a tenth of a decision
 pub(super) fn first_that_reads(
     headers: &HeaderMap,

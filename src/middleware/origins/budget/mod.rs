@@ -31,7 +31,7 @@ mod tests;
 ///
 /// # How it counts
 ///
-/// Each origin (scheme, host and port, the scheme's own port where the URL names none) has a
+/// Each origin (scheme, host and port, the scheme's own port if the URL names none) has a
 /// budget to itself, so a sick one does not use up what a healthy one may need. A request that
 /// could have been retried, and ends with a status that is in none of the rule's `statuses`, pays
 /// in; a retry takes out what `1000 / ratio` such requests paid.

@@ -46,7 +46,7 @@ use crate::rule::RetryRule;
 ///
 /// Each is a table with these keys:
 ///
-/// - `hosts`, at least one: `"api.example.com"`, `"*.example.com"`, with a port where only that
+/// - `hosts`, at least one: `"api.example.com"`, `"*.example.com"`, with a port if only that
 ///   port is meant, as in [`RoutePattern`](crate::RoutePattern);
 /// - `paths`, if only some are meant: whole segments from the start of the path, such as
 ///   `"/search"`;
@@ -89,14 +89,14 @@ use crate::rule::RetryRule;
 /// assert_eq!(rule("http://localhost:8080/").backoff.max, Duration::from_secs(10));
 /// assert_eq!(rule("http://localhost:8080/").backoff.base, Duration::from_millis(100));
 ///
-/// let error = toml::from_str::<RetryConfig>("[[routes]]\nhosts = ['https://a.test']").unwrap_err();
+/// let error = toml::from_str::<RetryConfig>("[[routes]]\nhosts = ['http://a']").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
 ///     r#"TOML parse error at line 2, column 10
 ///   |
-/// 2 | hosts = ['https://a.test']
-///   |          ^^^^^^^^^^^^^^^^
-/// invalid value: string "https://a.test", expected `routes[0].hosts[0]` to be a host without a scheme
+/// 2 | hosts = ['http://a']
+///   |          ^^^^^^^^^^
+/// invalid value: string "http://a", expected `routes[0].hosts[0]` to be a host without a scheme
 /// "#,
 /// );
 /// # Ok::<(), toml::de::Error>(())
