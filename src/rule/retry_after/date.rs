@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use super::text::trimmed;
 use crate::rule::millis::floored;
 
+const FIRST_FORM: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
+
 /// The moment that an HTTP date names.
 pub(crate) fn http_date(value: &str) -> Option<SystemTime> {
     date(trimmed(value))
@@ -35,17 +37,16 @@ fn date(value: &str) -> Option<SystemTime> {
 }
 
 /// Whether there is a space between day and time, which `httpdate` does not check in the form of
-/// RFC 850.
+/// RFC 850, the longest.
 fn is_parted(value: &str) -> bool {
     let before_time = value.len().checked_sub(" 08:49:37 GMT".len());
     let before_time = before_time.and_then(|index| value.as_bytes().get(index));
-    !value.ends_with(" GMT") || before_time == Some(&b' ')
+    value.len() <= FIRST_FORM || before_time == Some(&b' ')
 }
 
 /// What `httpdate` does not read: UTC in place of GMT in the first form, as some servers write it,
 /// and a leap second, which is the second after it.
 fn utc_or_leap_second(value: &str) -> Option<SystemTime> {
-    const FIRST_FORM: usize = "Sun, 06 Nov 1994 08:49:37 GMT".len();
     const LONGEST: usize = "Wednesday, 31-Dec-08 23:59:60 GMT".len();
 
     let mut date = [0; LONGEST];

@@ -96,8 +96,13 @@ pub(super) fn first_that_reads(
 }
 
 /// `value` without the white space that HTTP knows; `str::trim` would take more.
+#[inline]
 pub(super) fn trimmed(value: &str) -> &str {
-    value.trim_matches(|each| matches!(each, ' ' | '\t' | '\r' | '\n'))
+    match value.as_bytes() {
+        // Nearly always there is none.
+        [first, .., last] if first.is_ascii_graphic() && last.is_ascii_graphic() => value,
+        _ => value.trim_matches([' ', '\t', '\r', '\n']),
+    }
 }
 
 pub(super) fn seconds(value: &str) -> Option<Duration> {
