@@ -4,7 +4,7 @@ use http::StatusCode;
 use reqwest::{Response, Url};
 use reqwest_middleware::{Error, Result};
 
-use super::attempt::Failed;
+use super::attempt::{Failed, Refusal};
 use super::call::Call;
 use super::extensions::SendExtensions;
 use super::wait::Wait;
@@ -33,20 +33,18 @@ impl Call<'_> {
             budget.deposit(kept.url());
         }
         self.mark(answer);
-        if let Some(work) = &self.work {
-            work.forget_refusal();
-        }
-        self.tell_work(Ok(answer));
+        self.tell_work(Ok(answer), None);
         if is_reported {
             self.announce_recovery(answer.status());
             self.leave_report(Some(answer), None, extensions);
         }
     }
 
-    /// No further attempt is made.
+    /// No further attempt is made. `refusal` is what was found in the response, if one was refused.
     pub(super) fn give_up(
         &mut self,
         mut outcome: Result<Response>,
+        refusal: Option<&Refusal<'_>>,
         reason: StopReason,
         extensions: &mut SendExtensions<'_>,
     ) -> Result<Response> {
@@ -55,20 +53,25 @@ impl Call<'_> {
         if let Ok(response) = &mut outcome {
             self.mark(response);
         }
-        self.tell_work(outcome.as_ref());
+        self.tell_work(outcome.as_ref(), refusal);
         self.leave_report(outcome.as_mut().ok(), Some(reason), extensions);
         outcome
     }
 
     /// Tells the work around this send how it ended.
-    fn tell_work(&self, outcome: std::result::Result<&Response, &Error>) {
+    fn tell_work(
+        &self,
+        outcome: std::result::Result<&Response, &Error>,
+        refusal: Option<&Refusal<'_>>,
+    ) {
         let Some(work) = &self.work else {
             return;
         };
         let lost_answers = self.history.has_lost_answers();
         match outcome {
             Ok(response) => {
-                let with = EndedWith::answer(response, work.asked());
+                let with =
+                    EndedWith::answer(response, work.asked(), refusal.map(Refusal::for_work));
                 work.end(with, lost_answers);
             }
             Err(_) => {

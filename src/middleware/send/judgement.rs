@@ -22,9 +22,6 @@ impl<'a> Call<'a> {
         let mut record = AttemptRecord::new(failed.result, elapsed);
         let decided = self.decide(outcome, failed, &mut record);
         self.history.record(record);
-        if let Some(work) = &self.work {
-            work.note_refusal(failed.refusal.for_work());
-        }
         let wait = decided?;
         if let Some(work) = &self.work {
             work.count(self.history.retries().saturating_add(1));

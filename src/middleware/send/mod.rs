@@ -70,7 +70,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
         let mut extensions = SendExtensions::new(extensions, call.may_retry());
         if call.is_to_be_prepared() {
             if let Err((error, reason)) = boxed(|| call.prepare(&mut request)).await {
-                return call.give_up(Err(error), reason, &mut extensions);
+                return call.give_up(Err(error), None, reason, &mut extensions);
             }
         }
         let mut running = extensions.run(request, &chain);
@@ -127,20 +127,22 @@ impl<'a> Call<'a> {
                 return Err(Ok(answer));
             }
             Attempted::OutOfTime(error) => {
-                return Err(self.give_up(Err(error), StopReason::TotalTimeout, extensions));
+                let reason = StopReason::TotalTimeout;
+                return Err(self.give_up(Err(error), None, reason, extensions));
             }
             Attempted::Failed(outcome, failed) => (outcome, failed),
         };
+        let refusal = Some(&failed.refusal);
         let wait = match self.judge(&outcome, &failed) {
             Ok(wait) => wait,
-            Err(reason) => return Err(self.give_up(outcome, reason, extensions)),
+            Err(reason) => return Err(self.give_up(outcome, refusal, reason, extensions)),
         };
-        match self.pause(outcome, failed, wait).await {
+        match self.pause(outcome, &failed, wait).await {
             Ok(next) => {
                 extensions.restore(self.resends());
                 Ok(next)
             }
-            Err((outcome, reason)) => Err(self.give_up(outcome, reason, extensions)),
+            Err((outcome, reason)) => Err(self.give_up(outcome, refusal, reason, extensions)),
         }
     }
 }

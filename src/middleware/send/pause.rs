@@ -31,10 +31,10 @@ impl Call<'_> {
     pub(super) async fn pause(
         &mut self,
         outcome: Result<Response>,
-        failed: Failed<'_>,
+        failed: &Failed<'_>,
         wait: Wait,
     ) -> std::result::Result<Request, (Result<Response>, StopReason)> {
-        let mut in_hand = self.hold(outcome, &failed);
+        let mut in_hand = self.hold(outcome, failed);
         self.wait(&mut in_hand, wait).await;
         let next = match self.wait_for_origin_again().await {
             Ok(()) => self.next_request(wait).await,

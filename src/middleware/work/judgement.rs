@@ -164,7 +164,7 @@ impl Progress<'_> {
         };
         let head = refused.and_then(|sent| sent.head(call.retries()));
         let by_client = refused.and_then(|sent| sent.refusal());
-        self.add_findings(&mut facts, by_client.as_ref(), head.as_ref(), &outcome);
+        self.add_findings(&mut facts, by_client, head.as_ref(), &outcome);
         failed.asked = rule.asked(&outcome, &facts);
         if let What::Own(OwnError::TotalTimeout) = said.what {
             if call.time().is_over(at) {

@@ -131,6 +131,7 @@ mod tests {
             status,
             from: None,
             head: None,
+            refusal: None,
         })
     }
 

@@ -1,6 +1,6 @@
 //! A send of a work: what the work must know of it once it has failed.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use http::{HeaderMap, Method, StatusCode, Version};
@@ -23,8 +23,6 @@ pub(in crate::middleware) struct Sent {
     pub(super) idempotent: bool,
     /// The URL that was asked for.
     pub(super) asked: Url,
-    /// What was found in the response that was refused last.
-    refusal: Mutex<Option<Box<SentRefusal>>>,
     /// Empty while it is under way.
     ended: OnceLock<Ended>,
 }
@@ -45,6 +43,8 @@ pub(in crate::middleware) enum EndedWith {
         from: Option<Box<Url>>,
         /// Its head, if it is an error.
         head: Option<Box<KeptHead>>,
+        /// What was found in it, if it was refused.
+        refusal: Option<Box<SentRefusal>>,
     },
     Failure {
         /// `None` if it is no failure of the transport.
@@ -73,7 +73,11 @@ fn is_error(status: StatusCode) -> bool {
 }
 
 impl EndedWith {
-    pub(in crate::middleware) fn answer(response: &Response, asked: &Url) -> Self {
+    pub(in crate::middleware) fn answer(
+        response: &Response,
+        asked: &Url,
+        refusal: Option<SentRefusal>,
+    ) -> Self {
         let status = response.status();
         let head = is_error(status).then(|| {
             Box::new(KeptHead {
@@ -82,7 +86,12 @@ impl EndedWith {
             })
         });
         let from = (response.url() != asked).then(|| Box::new(response.url().clone()));
-        Self::Answer { status, from, head }
+        Self::Answer {
+            status,
+            from,
+            head,
+            refusal: refusal.map(Box::new),
+        }
     }
 }
 
@@ -92,7 +101,6 @@ impl Sent {
             method,
             idempotent,
             asked,
-            refusal: Mutex::default(),
             ended: OnceLock::new(),
         }
     }
@@ -120,12 +128,11 @@ impl Sent {
         Some(&self.ended.get()?.with)
     }
 
-    pub(super) fn refusal(&self) -> Option<SentRefusal> {
-        self.lock_refusal().as_deref().cloned()
-    }
-
-    fn lock_refusal(&self) -> MutexGuard<'_, Option<Box<SentRefusal>>> {
-        self.refusal.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn refusal(&self) -> Option<&SentRefusal> {
+        match self.ended_with()? {
+            EndedWith::Answer { refusal, .. } => refusal.as_deref(),
+            EndedWith::Failure { .. } => None,
+        }
     }
 
     pub(super) fn lost_answers(&self) -> bool {
@@ -148,7 +155,10 @@ impl Sent {
 
     /// The head of its response, if that was an error, as the closures of a policy see it.
     pub(super) fn head(&self, retries: u32) -> Option<ResponseHead<'_>> {
-        let EndedWith::Answer { status, from, head } = self.ended_with()? else {
+        let EndedWith::Answer {
+            status, from, head, ..
+        } = self.ended_with()?
+        else {
             return None;
         };
         let (url, head) = (from.as_deref().unwrap_or(&self.asked), head.as_ref()?);
@@ -226,16 +236,6 @@ impl SendInWork {
     /// A retry of this number was decided.
     pub(in crate::middleware) fn count(&self, retry: u32) {
         self.call.count(retry);
-    }
-
-    /// A response was refused, or an attempt failed otherwise.
-    pub(in crate::middleware) fn note_refusal(&self, refusal: SentRefusal) {
-        *self.sent.lock_refusal() = Some(Box::new(refusal));
-    }
-
-    /// What was found in an earlier response says nothing of the answer.
-    pub(in crate::middleware) fn forget_refusal(&self) {
-        *self.sent.lock_refusal() = None;
     }
 
     pub(in crate::middleware) fn end(&self, with: EndedWith, lost_answers: bool) {
