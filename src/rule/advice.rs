@@ -374,11 +374,11 @@ mod tests {
         };
         says(&retries, &[Advice::NothingRetried]);
         says(&refusing, &[Advice::NothingRetried]);
-        let told = RetryRule {
+        let server_decides = RetryRule {
             override_header: Some(http::HeaderName::from_static("x-should-retry")),
             ..retries
         };
-        says(&told, &[at_once(&["override_header"])]);
+        says(&server_decides, &[at_once(&["override_header"])]);
     }
 
     #[test]

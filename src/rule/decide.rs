@@ -228,7 +228,7 @@ impl RetryRule {
         let says = |name: &Option<HeaderName>| yes_or_no(headers.get(name.as_ref()?)?);
         match (says(&self.override_header), says(&self.veto_header)) {
             (Some(false), _) | (_, Some(false)) => Some(false),
-            (said, _) => said,
+            (value, _) => value,
         }
     }
 

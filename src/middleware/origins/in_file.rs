@@ -51,12 +51,12 @@ impl Shape for BudgetTerms {
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let said = PartialBudget {
+        let table = PartialBudget {
             ratio: Some(Ratio(self.ratio)),
             reserve_per_second: Some(Reserve(self.reserve_per_second)),
             window: Some(Window(self.window)),
         };
-        said.write(to)
+        table.write(to)
     }
 }
 

@@ -60,8 +60,8 @@ pub enum Judgement {
 /// What came of it that a body was to be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judged {
-    /// The judge looked into the whole body and said this.
-    Said(Judgement),
+    /// The judge was given the whole body, and this is its answer.
+    Asked(Judgement),
     /// The judge was not asked: the body is longer than the limit, or it broke off and the status
     /// is no success. The head alone counts.
     NotAsked,
@@ -93,7 +93,7 @@ pub(crate) async fn judge_body(
     let judged = match ahead.read(limit).await {
         Progress::Whole => {
             let (head, body) = ahead.head_and_read();
-            Judged::Said(judge(head, &body))
+            Judged::Asked(judge(head, &body))
         }
         Progress::Longer => Judged::NotAsked,
         Progress::Broken => {
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    const SAID: Judged = Judged::Said(Judgement::Retry);
+    const RETRY: Judged = Judged::Asked(Judgement::Retry);
 
     #[test]
     fn a_body_up_to_the_limit_is_judged_whatever_the_status_and_comes_back_whole() {
@@ -175,7 +175,7 @@ mod tests {
                 for limit in [8, 9, usize::MAX] {
                     let case = case(response(status, pieces, false), limit);
                     assert_eq!(case.seen.as_deref(), Some("one, two"), "{status} {limit}");
-                    assert_eq!(case.judged, SAID);
+                    assert_eq!(case.judged, RETRY);
                     assert_eq!((case.back.as_str(), case.broke_off), ("one, two", false));
                 }
             }
@@ -197,7 +197,7 @@ mod tests {
         for limit in [0, 1] {
             let case = case(response(200, &[], false), limit);
             assert_eq!(case.seen.as_deref(), Some(""));
-            assert_eq!(case.judged, SAID);
+            assert_eq!(case.judged, RETRY);
             assert_eq!((case.back.as_str(), case.broke_off), ("", false));
         }
     }
@@ -243,7 +243,7 @@ mod tests {
             .headers_mut()
             .insert("x-answer", http::HeaderValue::from_static("yes"));
         let (response, judged) = judge_body(response, 100, judge).now_or_never().unwrap();
-        assert_eq!(judged, Judged::Said(Judgement::Stop));
+        assert_eq!(judged, Judged::Asked(Judgement::Stop));
         assert_eq!(response.headers()["x-answer"], "yes");
     }
 

@@ -233,7 +233,7 @@ impl<'a> Call<'a> {
                 };
                 response = read;
                 match judged {
-                    Judged::Said(said) => judgement = said,
+                    Judged::Asked(judged) => judgement = judged,
                     Judged::NotAsked => {}
                     Judged::Failed(failure) => {
                         let failed = Failed::with_failure(failure);

@@ -33,7 +33,7 @@ impl Call<'_> {
             budget.deposit(kept.url());
         }
         self.mark(answer);
-        self.tell_work(Ok(answer), None);
+        self.end_in_work(Ok(answer), None);
         if is_reported {
             self.announce_recovery(answer.status());
             self.leave_report(Some(answer), None, extensions);
@@ -53,13 +53,13 @@ impl Call<'_> {
         if let Ok(response) = &mut outcome {
             self.mark(response);
         }
-        self.tell_work(outcome.as_ref(), refusal);
+        self.end_in_work(outcome.as_ref(), refusal);
         self.leave_report(outcome.as_mut().ok(), Some(reason), extensions);
         outcome
     }
 
-    /// Tells the work around this send how it ended.
-    fn tell_work(
+    /// Notes in the work around this send how it ended.
+    fn end_in_work(
         &self,
         outcome: std::result::Result<&Response, &Error>,
         refusal: Option<&Refusal<'_>>,
@@ -169,7 +169,7 @@ impl Call<'_> {
 
     fn announce_stop(&self, outcome: &Result<Response>, reason: StopReason) {
         if self.work.is_some() {
-            // The end is told once, of the work.
+            // Only the end of the work is announced.
             return;
         }
         let mut call = self.facts();

@@ -10,9 +10,9 @@ use reqwest::Url;
 use tokio::time::Instant;
 
 use super::call::WorkCall;
+use super::cause::{Cause, CauseKind, OwnError};
 use super::failure::Failure;
 use super::progress::Progress;
-use super::said::{OwnError, Said, What};
 use super::sends::Sends;
 use super::sent::{Sent, SentRefusal, UNSEEN};
 use crate::middleware::clock;
@@ -93,15 +93,15 @@ impl Progress<'_> {
         error: &(dyn StdError + 'static),
         at: Instant,
     ) -> (FailedCall, Decided) {
-        let said = Said::by(error, self.in_force.settings());
+        let cause = Cause::of(error, self.in_force.settings());
         let sends = call.sends();
-        let sent = self.failed_send(&sends, &said);
-        let class = match said.what {
-            What::Other => return self.other(call),
-            What::Status(_) => None,
-            What::Body(class) => Some(class),
-            What::Own(own) => Some(own.class()),
-            What::NoHead(class) => Some(sent.and_then(|sent| sent.class()).unwrap_or(class)),
+        let sent = self.failed_send(&sends, &cause);
+        let class = match cause.kind {
+            CauseKind::Other => return self.other(call),
+            CauseKind::Status(_) => None,
+            CauseKind::Body(class) => Some(class),
+            CauseKind::Own(own) => Some(own.class()),
+            CauseKind::NoHead(class) => Some(sent.and_then(|sent| sent.class()).unwrap_or(class)),
         };
         // Unsent is what was unsent in every try.
         let processed = sent.is_some_and(|sent| sent.may_be_processed());
@@ -114,8 +114,8 @@ impl Progress<'_> {
         });
         let no_headers = HeaderMap::new();
         let headers = sent.and_then(|sent| sent.headers()).unwrap_or(&no_headers);
-        let (result, outcome) = match (said.what, class) {
-            (What::Status(status), _) => {
+        let (result, outcome) = match (cause.kind, class) {
+            (CauseKind::Status(status), _) => {
                 let outcome = AttemptOutcome::Response { status, headers };
                 (AttemptResult::Status(status), outcome)
             }
@@ -129,7 +129,7 @@ impl Progress<'_> {
         };
         let mut failed = FailedCall {
             result,
-            url: sent.map(|sent| &sent.asked).or(said.url).cloned(),
+            url: sent.map(|sent| &sent.asked).or(cause.url).cloned(),
             sent: sent.cloned(),
             asked: None,
         };
@@ -141,8 +141,8 @@ impl Progress<'_> {
             random: self.in_force.settings().jitter_source(),
             elapsed: call.time().elapsed(at),
             remaining: call.time().remaining(at),
-            paused: match said.what {
-                What::Own(OwnError::Paused(wait)) => Some(wait),
+            paused: match cause.kind {
+                CauseKind::Own(OwnError::Paused(wait)) => Some(wait),
                 _ => self.origin_pause(failed.url.as_ref(), at),
             },
             ..match (&obstacle, sent) {
@@ -166,7 +166,7 @@ impl Progress<'_> {
         let by_client = refused.and_then(|sent| sent.refusal());
         self.add_findings(&mut facts, by_client, head.as_ref(), &outcome);
         failed.asked = rule.asked(&outcome, &facts);
-        if let What::Own(OwnError::TotalTimeout) = said.what {
+        if let CauseKind::Own(OwnError::TotalTimeout) = cause.kind {
             if call.time().is_over(at) {
                 return (failed, Err(StopReason::TotalTimeout));
             }
@@ -251,12 +251,14 @@ impl Progress<'_> {
 
     /// The send that the error is about: of several that fit, the one that is least to be repeated,
     /// and of those the last. `None` if it was not seen.
-    fn failed_send<'s>(&self, sends: &'s Sends, said: &Said<'_>) -> Option<&'s Arc<Sent>> {
-        let fits = |sent: &&Arc<Sent>| match said.what {
-            What::Status(status) => sent.status() == Some(status) && sent.answered_from(said.url),
-            What::Body(_) => sent.answered_from(said.url),
-            What::NoHead(_) | What::Own(_) => sent.failed_at(said.url),
-            What::Other => false,
+    fn failed_send<'s>(&self, sends: &'s Sends, cause: &Cause<'_>) -> Option<&'s Arc<Sent>> {
+        let fits = |sent: &&Arc<Sent>| match cause.kind {
+            CauseKind::Status(status) => {
+                sent.status() == Some(status) && sent.answered_from(cause.url)
+            }
+            CauseKind::Body(_) => sent.answered_from(cause.url),
+            CauseKind::NoHead(_) | CauseKind::Own(_) => sent.failed_at(cause.url),
+            CauseKind::Other => false,
         };
         let fitting = sends.kept().rev().filter(fits);
         fitting.min_by_key(|sent| self.may_repeat(sent))

@@ -1,10 +1,10 @@
 //! The loop around a piece of work that is larger than one send up to its head.
 
 mod call;
+mod cause;
 mod failure;
 mod judgement;
 mod progress;
-mod said;
 mod sends;
 mod sent;
 
@@ -271,13 +271,13 @@ impl RetryPolicy {
             let call = progress.begin_call();
             let outcome = {
                 // It is here, and while the work runs it is where sends find it.
-                let mut lent = Some(call.clone());
+                let mut own = Some(call.clone());
                 let made = {
                     // A work may send before it gives its future.
-                    let _entered = EnteredWork::new(&mut lent);
+                    let _entered = EnteredWork::new(&mut own);
                     work(progress.calls())
                 };
-                let (work, call) = (pin!(made), &mut lent);
+                let (work, call) = (pin!(made), &mut own);
                 Working { work, call }.await
             };
             let error = match outcome {

@@ -174,21 +174,21 @@ impl Shape for StatusRule {
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let said = PartialStatusRule::from_map(map, At::new(at.path))?;
+        let table = PartialStatusRule::from_map(map, At::new(at.path))?;
         Ok(StatusRule {
-            statuses: at.path.require("statuses", said.statuses)?,
-            methods: at.path.require("methods", said.methods)?,
-            backoff: said.backoff,
+            statuses: at.path.require("statuses", table.statuses)?,
+            methods: at.path.require("methods", table.methods)?,
+            backoff: table.backoff,
         })
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let said = PartialStatusRule {
+        let table = PartialStatusRule {
             statuses: Some(self.statuses.clone()),
             methods: Some(self.methods.clone()),
             backoff: self.backoff.clone(),
         };
-        said.write(to)
+        table.write(to)
     }
 }
 
@@ -208,22 +208,22 @@ impl Shape for WaitHeader {
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let said = PartialWaitHeader::from_map(map, At::new(at.path))?;
+        let table = PartialWaitHeader::from_map(map, At::new(at.path))?;
         Ok(WaitHeader {
-            name: at.path.require("name", said.name)?,
-            format: at.path.require("format", said.format)?,
-            statuses: said.statuses.unwrap_or_default(),
+            name: at.path.require("name", table.name)?,
+            format: at.path.require("format", table.format)?,
+            statuses: table.statuses.unwrap_or_default(),
         })
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let statuses = Some(&self.statuses).filter(|statuses| !statuses.is_empty());
-        let said = PartialWaitHeader {
+        let table = PartialWaitHeader {
             name: Some(self.name.clone()),
             format: Some(self.format),
             statuses: statuses.cloned(),
         };
-        said.write(to)
+        table.write(to)
     }
 }
 

@@ -82,8 +82,8 @@ impl Path<'_> {
     }
 
     /// What a table has to say behind `key`.
-    pub(crate) fn require<T, E: Error>(&self, key: &str, said: Option<T>) -> Result<T, E> {
-        said.ok_or_else(|| {
+    pub(crate) fn require<T, E: Error>(&self, key: &str, value: Option<T>) -> Result<T, E> {
+        value.ok_or_else(|| {
             let field = Path::Field(self, key);
             E::custom(format_args!("missing field `{field}`"))
         })

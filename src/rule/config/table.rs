@@ -25,7 +25,7 @@ pub(crate) trait Table: Default {
         path: Path<'_>,
     ) -> Result<(), A::Error>;
 
-    /// How many keys are said.
+    /// How many keys have a value.
     fn len(&self) -> usize;
 
     fn write_fields<S: SerializeStruct>(&self, to: &mut S) -> Result<(), S::Error>;
@@ -233,7 +233,7 @@ macro_rules! layered {
         impl $crate::rule::config::table::Layer<$whole> for Option<$partial> {
             fn over(self, base: $whole) -> $whole {
                 match self {
-                    Some(said) => said.over(base),
+                    Some(value) => value.over(base),
                     None => base,
                 }
             }
@@ -262,8 +262,8 @@ macro_rules! layered {
                 map: A,
                 at: $crate::rule::config::shape::At<'_, Self>,
             ) -> Result<Self, A::Error> {
-                let said = $partial::from_map(map, $crate::rule::config::shape::At::new(at.path))?;
-                Ok($crate::rule::config::table::Layer::over(said, $base))
+                let table = $partial::from_map(map, $crate::rule::config::shape::At::new(at.path))?;
+                Ok($crate::rule::config::table::Layer::over(table, $base))
             }
 
             fn write<S: serde::ser::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -39,22 +39,22 @@ impl Shape for RetryConfig {
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let said = ConfigInFile::from_map(map, At::new(at.path))?;
-        let rule = said.rule.over(&RetryRule::never(), at.path)?;
+        let file = ConfigInFile::from_map(map, At::new(at.path))?;
+        let rule = file.rule.over(&RetryRule::never(), at.path)?;
         let path = Path::Field(&at.path, "routes");
-        let routes = said.routes.unwrap_or_default().into_iter().enumerate();
+        let routes = file.routes.unwrap_or_default().into_iter().enumerate();
         let routes = routes.map(|(index, route)| route.over(&rule, Path::Index(&path, index)));
         let routes = routes.collect::<Result<_, _>>()?;
         Ok(RetryConfig {
-            total_timeout: said.total_timeout.map(|timeout| timeout.0),
-            attempt_timeout: said.attempt_timeout.map(|timeout| timeout.0),
-            head_timeout: said.head_timeout.map(|timeout| timeout.0),
-            budget: said.budget,
-            drain_limit: said.drain_limit,
-            complete_body: said.complete_body,
-            attempt_header: said.attempt_header,
-            idempotency_key: said.idempotency_key,
-            pause_origins: said.pause_origins,
+            total_timeout: file.total_timeout.map(|timeout| timeout.0),
+            attempt_timeout: file.attempt_timeout.map(|timeout| timeout.0),
+            head_timeout: file.head_timeout.map(|timeout| timeout.0),
+            budget: file.budget,
+            drain_limit: file.drain_limit,
+            complete_body: file.complete_body,
+            attempt_header: file.attempt_header,
+            idempotency_key: file.idempotency_key,
+            pause_origins: file.pause_origins,
             routes,
             rule,
         })
@@ -62,7 +62,7 @@ impl Shape for RetryConfig {
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let routes = self.routes.iter().map(RouteInFile::of).collect();
-        let said = ConfigInFile {
+        let file = ConfigInFile {
             total_timeout: self.total_timeout.map(Timeout),
             attempt_timeout: self.attempt_timeout.map(Timeout),
             head_timeout: self.head_timeout.map(Timeout),
@@ -75,7 +75,7 @@ impl Shape for RetryConfig {
             routes: Some(routes).filter(|routes: &Vec<_>| !routes.is_empty()),
             rule: RuleInFile::of(None, &self.rule),
         };
-        said.write(to)
+        file.write(to)
     }
 }
 
@@ -93,11 +93,11 @@ struct RouteInFile(RouteTable);
 
 impl RouteInFile {
     fn over<E: Error>(self, base: &RetryRule, path: Path<'_>) -> Result<Route, E> {
-        let Self(said) = self;
+        let Self(table) = self;
         Ok(Route {
-            hosts: path.require("hosts", said.hosts)?.0,
-            paths: said.paths.unwrap_or_default(),
-            rule: Arc::new(said.rule.over(base, path)?),
+            hosts: path.require("hosts", table.hosts)?.0,
+            paths: table.paths.unwrap_or_default(),
+            rule: Arc::new(table.rule.over(base, path)?),
         })
     }
 
@@ -119,10 +119,10 @@ impl Shape for RouteInFile {
     }
 
     fn from_map<'de, A: MapAccess<'de>>(map: A, at: At<'_, Self>) -> Result<Self, A::Error> {
-        let said = RouteTable::from_map(map, At::new(at.path))?;
+        let table = RouteTable::from_map(map, At::new(at.path))?;
         // Here a format that knows its lines still shows that of the route.
-        at.path.require("hosts", said.hosts.as_ref())?;
-        Ok(Self(said))
+        at.path.require("hosts", table.hosts.as_ref())?;
+        Ok(Self(table))
     }
 
     fn write<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {

@@ -180,10 +180,10 @@ impl From<RetryConfig> for RetryPolicy {
 /// `policy`, with what the file says of a setting.
 fn set<T>(
     policy: RetryPolicy,
-    said: Option<T>,
+    value: Option<T>,
     setter: impl FnOnce(RetryPolicy, T) -> RetryPolicy,
 ) -> RetryPolicy {
-    match said {
+    match value {
         Some(value) => setter(policy, value),
         None => policy,
     }

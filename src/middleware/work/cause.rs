@@ -1,4 +1,4 @@
-//! What the error of a work says of what failed.
+//! Why a work failed, as far as its error says.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use crate::middleware::error_chain::{chain, find};
 use crate::middleware::policy::Settings;
 use crate::rule::TransportError;
 
-/// What an error says.
+/// What failed, and where.
 #[derive(Clone, Copy)]
-pub(super) struct Said<'a> {
-    pub(super) what: What,
+pub(super) struct Cause<'a> {
+    pub(super) kind: CauseKind,
     /// Where it happened, if the error says so.
     pub(super) url: Option<&'a Url>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum What {
+pub(super) enum CauseKind {
     /// A response with this status was turned into an error.
     Status(StatusCode),
     /// No head of a response came.
@@ -43,29 +43,29 @@ pub(super) enum OwnError {
     BodySource,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Cause<'a> {
     /// What the outermost error that is known says.
-    pub(super) fn by(error: &'a (dyn StdError + 'static), settings: &Settings) -> Self {
+    pub(super) fn of(error: &'a (dyn StdError + 'static), settings: &Settings) -> Self {
         let known = chain(error).find_map(|link| {
             if let Some(own) = link.downcast_ref::<RetryError>() {
-                let what = What::Own(OwnError::from(own));
-                return Some(Self { what, url: None });
+                let kind = CauseKind::Own(OwnError::from(own));
+                return Some(Self { kind, url: None });
             }
             if let Some(error) = link.downcast_ref::<reqwest_middleware::Error>() {
                 if is_of_an_answer(error) {
                     return None;
                 }
-                let what = What::NoHead(settings.classify_with(error)?);
+                let kind = CauseKind::NoHead(settings.classify_with(error)?);
                 let url = error.url();
-                return Some(Self { what, url });
+                return Some(Self { kind, url });
             }
             let error = link.downcast_ref::<reqwest::Error>()?;
-            let what = of_reqwest(error);
+            let kind = of_reqwest(error);
             let url = error.url();
-            Some(Self { what, url })
+            Some(Self { kind, url })
         });
         known.unwrap_or(Self {
-            what: What::Other,
+            kind: CauseKind::Other,
             url: None,
         })
     }
@@ -78,16 +78,16 @@ fn is_of_an_answer(error: &reqwest_middleware::Error) -> bool {
     find(error).is_some_and(of_answer) || find::<RetryError>(error).is_some()
 }
 
-fn of_reqwest(error: &reqwest::Error) -> What {
+fn of_reqwest(error: &reqwest::Error) -> CauseKind {
     if error.is_request() {
-        return classify_request(error).map_or(What::Other, What::NoHead);
+        return classify_request(error).map_or(CauseKind::Other, CauseKind::NoHead);
     }
     if error.is_body() || error.is_decode() {
-        return classify_body(error).map_or(What::Other, What::Body);
+        return classify_body(error).map_or(CauseKind::Other, CauseKind::Body);
     }
     match error.status() {
-        Some(status) if error.is_status() => What::Status(status),
-        _ => What::Other,
+        Some(status) if error.is_status() => CauseKind::Status(status),
+        _ => CauseKind::Other,
     }
 }
 
