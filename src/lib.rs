@@ -53,7 +53,7 @@
 //! # Where things are
 //!
 //! - **Guides**, the place to start: [choosing a rule](guide::choosing_a_rule), [settings in a
-//!   file](guide::settings_in_a_file), [one request, one task](guide::one_request_one_task), [the
+//!   file][in a file], [one request, one task](guide::one_request_one_task), [the
 //!   client](guide::the_client) with a picture of the chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
 //!   retried?](guide::why_was_my_request_not_retried), [testing your own
 //!   rule](guide::testing_your_own_rule), [coming from
@@ -67,7 +67,7 @@
 //!   [`parse_retry_after`] and [`retry_after_ms`] read what a server asks, by themselves.
 //! - **The middleware**: [`RetryMiddleware`]; [`RetryPolicy`] for what is not data, whose closures
 //!   see a [`ResponseHead`] and give a [`Judgement`], and whose routes, each with a
-//!   [`RoutePattern`], have rules of their own; [`RetryConfig`] for what of it stands in a file;
+//!   [`RoutePattern`], have rules of their own; [`RetryConfig`][config] for what of it stands in a file;
 //!   [`RetryBudget`]; [`client_builder`], [`client_builder_with_redirects`] and
 //!   [`tracked_redirects`].
 //! - **Work beyond one head**, such as a body that is decoded or answers that are joined:
@@ -96,14 +96,18 @@
 //! | `tracing` | on | retries and stops as events |
 //! | `http2` | on | HTTP/2 refusals told apart from other closings |
 //! | `rustls` | on | a bad certificate told apart from a TLS failure that may pass |
-//! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts, and [`RetryConfig`]: [settings in a file](guide::settings_in_a_file) |
+//! | `serde` | off | `Serialize` and `Deserialize` for a rule and its parts, and [`RetryConfig`][config]: [settings in a file][in a file] |
 //! | `astral` | off | [`RetryMiddleware`] for `astral-reqwest-middleware` [too](guide::coming_from_reqwest_retry#coming-from-the-fork) |
 //! | `task-local-extensions` | off | overrides found in that crate's map, [with its traps](guide::one_request_one_task#the-map-of-task-local-extensions) |
 //!
 //! A feature that is off makes an answer less precise, never so that something is processed twice.
 //! The minimum supported Rust version is 1.85, that of reqwest; the tests and benchmarks need a
 //! newer one.
-
+//!
+#![cfg_attr(feature = "serde", doc = "[in a file]: guide::settings_in_a_file")]
+#![cfg_attr(feature = "serde", doc = "[config]: RetryConfig")]
+#![cfg_attr(not(feature = "serde"), doc = "[in a file]: #features")]
+#![cfg_attr(not(feature = "serde"), doc = "[config]: #features")]
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -4,8 +4,8 @@
 //! sends nothing, run.
 //!
 //! - [Choosing a rule](choosing_a_rule): what to decide, in which order.
-//! - [Settings in a file](settings_in_a_file): a rule or a whole policy without code, rules for
-//!   single routes.
+//! - [Settings in a file][in a file]: a rule or a whole policy without code, rules
+//!   for single routes.
 //! - [One request, one task](one_request_one_task): settings of its own for a call, and which wins.
 //! - [The client](the_client): the chain of middlewares, redirects, TLS, and a client that is handed
 //!   in.
@@ -19,6 +19,9 @@
 //! - [What it leaves out, and why](what_it_leaves_out): what others have, and what to use in its
 //!   place.
 //! - [What it costs](what_it_costs): what the middleware adds to a request, and what grows.
+//!
+#![cfg_attr(feature = "serde", doc = "[in a file]: settings_in_a_file")]
+#![cfg_attr(not(feature = "serde"), doc = "[in a file]: crate#features")]
 
 // The guides name the crate's types as its own docs do.
 #[cfg(doc)]

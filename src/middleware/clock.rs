@@ -8,20 +8,20 @@ use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, Timeout};
 
 /// The moment, on tokio's monotonic clock (which a test can pause).
-pub(crate) fn now() -> Instant {
+pub(super) fn now() -> Instant {
     #[allow(clippy::disallowed_methods)] // the one place
     Instant::now()
 }
 
 /// The time of day, for HTTP dates.
-pub(crate) fn wall_clock() -> SystemTime {
+pub(super) fn wall_clock() -> SystemTime {
     #[allow(clippy::disallowed_methods)] // the one place
     SystemTime::now()
 }
 
 /// The moment `duration` from now; `None` if it is too far away for the clock, and so never
 /// reached.
-pub(crate) fn after(duration: Duration) -> Option<Instant> {
+pub(super) fn after(duration: Duration) -> Option<Instant> {
     now().checked_add(duration)
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn after(duration: Duration) -> Option<Instant> {
 const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 /// The moment `wait` after `moment`; one that the clock cannot hold is put thirty years off.
-pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
+pub(super) fn later(moment: Instant, wait: Duration) -> Instant {
     moment
         .checked_add(wait)
         .or_else(|| moment.checked_add(FAR))
@@ -42,7 +42,7 @@ pub(crate) fn later(moment: Instant, wait: Duration) -> Instant {
 ///
 /// Without that turn a loop around something that is always ready would keep every other task of
 /// its thread from running, and so the timer that is to end it.
-pub(crate) async fn sleep_until(wake: Instant) {
+pub(super) async fn sleep_until(wake: Instant) {
     let now = now();
     if now < wake {
         #[allow(clippy::disallowed_methods)] // the one place
@@ -61,7 +61,7 @@ pub(crate) async fn sleep_until(wake: Instant) {
 /// and that thread may wait for the processor that this one holds. The turns are for a busy
 /// machine: there the first may take all the time. The time is for a machine with many processors:
 /// there giving one up takes no time.
-pub(crate) async fn let_others_run(at_least: Duration) {
+pub(super) async fn let_others_run(at_least: Duration) {
     const TURNS: u32 = 8;
     // tokio's clock stands still in a test that pauses it.
     #[allow(clippy::disallowed_methods)] // the one place
@@ -75,19 +75,19 @@ pub(crate) async fn let_others_run(at_least: Duration) {
 }
 
 /// Runs `future` until `end` at the longest; it is polled first, so what is ready costs no wait.
-pub(crate) fn timeout_at<F: Future>(end: Instant, future: F) -> Timeout<F> {
+pub(super) fn timeout_at<F: Future>(end: Instant, future: F) -> Timeout<F> {
     #[allow(clippy::disallowed_methods)] // the one place
     tokio::time::timeout_at(end.min(later(now(), FAR)), future)
 }
 
 /// A jitter sample in [0, 1).
-pub(crate) fn random() -> f64 {
+pub(super) fn random() -> f64 {
     #[allow(clippy::disallowed_methods)] // the one place
     rand::random()
 }
 
 /// 128 random bits, for an idempotency key.
-pub(crate) fn random_key() -> u128 {
+pub(super) fn random_key() -> u128 {
     #[allow(clippy::disallowed_methods)] // the one place
     rand::random()
 }

@@ -11,21 +11,21 @@ use reqwest::Url;
 const DEPTH: usize = 64;
 
 /// An error and all that is behind it, the outermost first.
-pub(crate) fn chain<'a>(
+pub(super) fn chain<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
     iter::successors(Some(error), |link| behind(*link)).take(DEPTH)
 }
 
 /// The outermost `E` in an error, however deep other middlewares have wrapped it.
-pub(crate) fn find<'a, E: StdError + 'static>(
+pub(super) fn find<'a, E: StdError + 'static>(
     error: &'a (dyn StdError + 'static),
 ) -> Option<&'a E> {
     chain(error).find_map(|link| link.downcast_ref())
 }
 
 /// True if reqwest gave up waiting, even if another middleware has wrapped its error.
-pub(crate) fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
+pub(super) fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
     find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_timeout)
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn is_timeout(error: &(dyn StdError + 'static)) -> bool {
 /// differ, and so may user and password, which reqwest moves into a header. reqwest reports the first
 /// URL of a request even after it followed redirects, so a redirect makes no difference. An error
 /// without a URL says nothing.
-pub(crate) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &Url) -> bool {
+pub(super) fn is_of_another_request(error: &reqwest_middleware::Error, asked: &Url) -> bool {
     find::<reqwest::Error>(error)
         .and_then(reqwest::Error::url)
         .is_some_and(|url| !same_resource(url, asked) || !has_parameters_of(url, asked))
@@ -53,7 +53,7 @@ fn has_parameters_of(url: &Url, asked: &Url) -> bool {
 }
 
 /// Whether two URLs differ in query, fragment and user at most.
-pub(crate) fn same_resource(one: &Url, other: &Url) -> bool {
+pub(super) fn same_resource(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
         && one.host() == other.host()
         && one.port_or_known_default() == other.port_or_known_default()

@@ -127,11 +127,11 @@ impl<O: RetryObserver + ?Sized> RetryObserver for std::sync::Arc<O> {
 /// A retry that was decided on, before its wait.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryEvent<'a> {
-    pub(crate) call: CallFacts<'a>,
-    pub(crate) retry: u32,
-    pub(crate) result: AttemptResult,
-    pub(crate) wait: Duration,
-    pub(crate) source: WaitSource,
+    pub(super) call: CallFacts<'a>,
+    pub(super) retry: u32,
+    pub(super) result: AttemptResult,
+    pub(super) wait: Duration,
+    pub(super) source: WaitSource,
 }
 
 impl<'a> RetryEvent<'a> {
@@ -195,9 +195,9 @@ impl<'a> RetryEvent<'a> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveredEvent<'a> {
-    pub(crate) call: CallFacts<'a>,
-    pub(crate) attempts: u32,
-    pub(crate) status: StatusCode,
+    pub(super) call: CallFacts<'a>,
+    pub(super) attempts: u32,
+    pub(super) status: StatusCode,
 }
 
 impl<'a> RecoveredEvent<'a> {
@@ -215,10 +215,10 @@ impl<'a> RecoveredEvent<'a> {
 /// A failed send that is given up.
 #[derive(Clone, Copy, Debug)]
 pub struct StopEvent<'a> {
-    pub(crate) call: CallFacts<'a>,
-    pub(crate) attempts: u32,
-    pub(crate) result: Option<AttemptResult>,
-    pub(crate) reason: StopReason,
+    pub(super) call: CallFacts<'a>,
+    pub(super) attempts: u32,
+    pub(super) result: Option<AttemptResult>,
+    pub(super) reason: StopReason,
 }
 
 impl<'a> StopEvent<'a> {
@@ -240,11 +240,11 @@ impl<'a> StopEvent<'a> {
 
 /// What all events say of the call. Never a query string, user info or the value of a header.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CallFacts<'a> {
-    pub(crate) method: &'a Method,
-    pub(crate) host: Option<&'a str>,
-    pub(crate) label: Option<&'a RetryLabel>,
-    pub(crate) elapsed: Duration,
+pub(super) struct CallFacts<'a> {
+    pub(super) method: &'a Method,
+    pub(super) host: Option<&'a str>,
+    pub(super) label: Option<&'a RetryLabel>,
+    pub(super) elapsed: Duration,
 }
 
 macro_rules! call_facts {

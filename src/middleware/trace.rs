@@ -50,10 +50,10 @@ impl LogLevel {
 }
 
 #[cfg(feature = "tracing")]
-pub(crate) use self::on::{advice, is_written, paused, recovered, retry, stop};
+pub(super) use self::on::{advice, is_written, paused, recovered, retry, stop};
 
 #[cfg(not(feature = "tracing"))]
-pub(crate) use self::off::{advice, is_written, paused, recovered, retry, stop};
+pub(super) use self::off::{advice, is_written, paused, recovered, retry, stop};
 
 #[cfg(feature = "tracing")]
 mod on {
@@ -83,7 +83,7 @@ mod on {
     }
 
     /// A retry whose wait begins.
-    pub(crate) fn retry(event: &RetryEvent<'_>, level: LogLevel) {
+    pub(in crate::middleware) fn retry(event: &RetryEvent<'_>, level: LogLevel) {
         at!(
             level,
             (),
@@ -100,7 +100,7 @@ mod on {
     }
 
     /// An attempt that is held back, since the origin asked for rest.
-    pub(crate) fn paused(call: &CallFacts<'_>, wait: Duration, level: LogLevel) {
+    pub(in crate::middleware) fn paused(call: &CallFacts<'_>, wait: Duration, level: LogLevel) {
         at!(
             level,
             (),
@@ -115,7 +115,7 @@ mod on {
     }
 
     /// A send that was answered after a retry.
-    pub(crate) fn recovered(event: &RecoveredEvent<'_>, level: LogLevel) {
+    pub(in crate::middleware) fn recovered(event: &RecoveredEvent<'_>, level: LogLevel) {
         at!(
             level,
             (),
@@ -131,7 +131,7 @@ mod on {
     }
 
     /// A send that is given up.
-    pub(crate) fn stop(event: &StopEvent<'_>, level: LogLevel) {
+    pub(in crate::middleware) fn stop(event: &StopEvent<'_>, level: LogLevel) {
         at!(
             level,
             (),
@@ -149,7 +149,7 @@ mod on {
     }
 
     /// Advice about a rule: that of the route with this index, or the one without a route.
-    pub(crate) fn advice(advice: &Advice, route: Option<usize>) {
+    pub(in crate::middleware) fn advice(advice: &Advice, route: Option<usize>) {
         at!(
             WARN,
             event!(
@@ -162,7 +162,7 @@ mod on {
 
     /// Whether an event of this level is written anywhere. (`tracing` can also write to `log`,
     /// which cannot be asked: then this says `false`, and the event is written all the same.)
-    pub(crate) fn is_written(level: LogLevel) -> bool {
+    pub(in crate::middleware) fn is_written(level: LogLevel) -> bool {
         at!(level, false, event_enabled!())
     }
 
@@ -191,17 +191,17 @@ mod off {
     use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
     use crate::rule::Advice;
 
-    pub(crate) fn advice(_: &Advice, _: Option<usize>) {}
+    pub(in crate::middleware) fn advice(_: &Advice, _: Option<usize>) {}
 
-    pub(crate) fn retry(_: &RetryEvent<'_>, _: LogLevel) {}
+    pub(in crate::middleware) fn retry(_: &RetryEvent<'_>, _: LogLevel) {}
 
-    pub(crate) fn paused(_: &CallFacts<'_>, _: Duration, _: LogLevel) {}
+    pub(in crate::middleware) fn paused(_: &CallFacts<'_>, _: Duration, _: LogLevel) {}
 
-    pub(crate) fn recovered(_: &RecoveredEvent<'_>, _: LogLevel) {}
+    pub(in crate::middleware) fn recovered(_: &RecoveredEvent<'_>, _: LogLevel) {}
 
-    pub(crate) fn stop(_: &StopEvent<'_>, _: LogLevel) {}
+    pub(in crate::middleware) fn stop(_: &StopEvent<'_>, _: LogLevel) {}
 
-    pub(crate) fn is_written(_: LogLevel) -> bool {
+    pub(in crate::middleware) fn is_written(_: LogLevel) -> bool {
         false
     }
 }

@@ -492,7 +492,7 @@ Statuses: none.
 Failures: for any method.
 Server: is not asked how long to wait.
 Limits: after 10 min no retry starts (hard).
-Time for: 14 to 24 retries, fewer where attempts take long.
+Time for: 14 to 24 retries, fewer if attempts are slow.
 Worst case: 10 min and one attempt's own timeout.
 ",
     );
@@ -528,9 +528,9 @@ retry  wait  starts after  if the server asks, after
 
 Statuses: none.
 Failures: for any method.
-Server: may ask for a wait of up to 30 s; above that the rule's own applies; chance adds up to 12.5 %; the rule's own counts where it is longer.
+Server: may ask for a wait of up to 30 s; above that the rule's own applies; chance adds up to 12.5 %; the rule's own counts if it is longer.
 Limits: after 5 s only the first 2 retries are still made (soft), after 1 min 30 s no retry starts (hard).
-Time for: 3 retries, fewer where attempts take long.
+Time for: 3 retries, fewer if attempts are slow.
 Worst case: 7 s and 4 attempts' own timeouts, but no more than 1 min 30 s and one attempt's own timeout.
 If the server asks: 1 min 30 s and one attempt's own timeout.
 ",
@@ -557,7 +557,7 @@ Statuses: none.
 Failures: for any method.
 Server: is not asked how long to wait.
 Limits: after 5 s only the first 2 retries are still made (soft).
-Time for: 3 retries, fewer where attempts take long.
+Time for: 3 retries, fewer if attempts are slow.
 Worst case: 7 s and 4 attempts' own timeouts, but no more than 9 s and one attempt's own timeout, or 3 s and 3 attempts' own timeouts, whichever is longer.
 Advice: clients that fail together come back together: there is no jitter in `backoff` and no `retry_after.spread`.
 ",
@@ -759,6 +759,33 @@ fn advice_is_given_without_retries_too() {
         "No retries. Worst case: one attempt's own timeout.\n\
          Advice: there are statuses or failures to retry, and `max_retries` is 0.\n",
     );
+}
+
+#[test]
+fn how_many_retries_there_is_time_for_is_in_words() {
+    let time_for = |limit| {
+        let rule = RetryRule {
+            limits: hard(limit),
+            ..retries(3, backoff(Jitter::NoJitter))
+        };
+        let text = rule.schedule().to_string();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("Time for: "));
+        line.map(str::to_owned)
+    };
+    // The retries start after 1, 3 and 7 s.
+    let line = |text: &str| Some(text.to_owned());
+    assert_eq!(time_for(ms(1000)), line("no retry."));
+    assert_eq!(
+        time_for(ms(1001)),
+        line("1 retry, none if attempts are slow.")
+    );
+    assert_eq!(
+        time_for(ms(3001)),
+        line("2 retries, fewer if attempts are slow.")
+    );
+    assert_eq!(time_for(ms(7001)), None);
 }
 
 #[test]

@@ -66,7 +66,7 @@ impl Records {
     }
 
     /// Those that are kept, in turn.
-    pub(crate) fn into_kept(mut self) -> Vec<AttemptRecord> {
+    pub(super) fn into_kept(mut self) -> Vec<AttemptRecord> {
         if let Some(ring) = self.kept.get_mut(KEPT_AT_EACH_END..) {
             // The place that would be taken next holds the oldest, once the ring is full.
             let oldest = place(self.count) - KEPT_AT_EACH_END;

@@ -69,7 +69,7 @@ impl<'a> InForce<'a> {
     /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a
     /// single attempt.
     #[inline]
-    pub(in crate::middleware) fn passes_through(&self) -> bool {
+    pub(super) fn passes_through(&self) -> bool {
         self.rule().max_retries == 0
             && self.total_timeout().is_none()
             && self.per_request.deadline().is_none()

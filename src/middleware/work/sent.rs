@@ -16,7 +16,7 @@ pub(super) static UNSEEN: LazyLock<Method> =
     LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
 
 /// A send that was begun in a call of a work.
-pub(in crate::middleware) struct Sent {
+pub(super) struct Sent {
     pub(super) method: Method,
     /// True if its method, or the caller's statement, says that it may be sent twice. A key made for
     /// it does not count: the next call of the work makes another.

@@ -33,9 +33,9 @@ impl fmt::Display for Schedule {
         if fewest < self.rule.max_retries {
             let retries = match most {
                 0 => "no retry".to_owned(),
-                1 if fewest == 1 => "1 retry, none where attempts take long".to_owned(),
-                _ if fewest == most => format!("{most} retries, fewer where attempts take long"),
-                _ => format!("{fewest} to {most} retries, fewer where attempts take long"),
+                1 if fewest == 1 => "1 retry, none if attempts are slow".to_owned(),
+                _ if fewest == most => format!("{most} retries, fewer if attempts are slow"),
+                _ => format!("{fewest} to {most} retries, fewer if attempts are slow"),
             };
             writeln!(f, "Time for: {retries}.")?;
         }
@@ -169,7 +169,7 @@ impl Schedule {
             text += &format!("; chance adds up to {percent} %");
         }
         if server.role == RetryAfterRole::Floor {
-            text += "; the rule's own counts where it is longer";
+            text += "; the rule's own counts if it is longer";
         }
         text
     }

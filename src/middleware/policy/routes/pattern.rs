@@ -166,7 +166,7 @@ impl<'a> Target<'a> {
 
 /// `host[:port]`, as a URL has it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct HostPattern {
+pub(in crate::middleware::policy) struct HostPattern {
     /// With a dot at the start, the end of a host; else the whole of it.
     name: Box<str>,
     port: Option<u16>,
@@ -179,7 +179,7 @@ impl HostPattern {
     /// # Errors
     ///
     /// What was expected.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(in crate::middleware::policy) fn parse(text: &str) -> Result<Self, &'static str> {
         if text.contains('@') {
             return Err("a host without user information");
         }
@@ -267,13 +267,13 @@ fn split_port(text: &str) -> Result<(&str, Option<u16>), &'static str> {
 /// The first segments of a path, as a URL has them, without a slash at the end: empty for every
 /// path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PathPrefix(Box<str>);
+pub(in crate::middleware::policy) struct PathPrefix(Box<str>);
 
 impl PathPrefix {
     /// # Errors
     ///
     /// What was expected.
-    pub(crate) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(in crate::middleware::policy) fn parse(text: &str) -> Result<Self, &'static str> {
         if !text.starts_with('/') {
             return Err("a path that starts with a slash");
         }
