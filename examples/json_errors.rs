@@ -11,7 +11,7 @@ use http::Request;
 use hyper::body::Incoming;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
 use reqwest_retry_rules::{
-    Judgement, Methods, ReplaySafe, ResponseExt, ResponseHead, RetryMiddleware, RetryPolicy,
+    Judgement, Methods, ReplaySafe, ResponseHead, RetryLog, RetryMiddleware, RetryPolicy,
     RetryRule, client_builder,
 };
 use serde::Deserialize;
@@ -82,16 +82,18 @@ async fn call(
     method: &str,
     reads: bool,
 ) -> anyhow::Result<()> {
+    // Without a log nothing is noted of a call that could not be made again anyway.
+    let log = RetryLog::new();
     let mut request = client
         .post(service.url(&format!("/{method}")))
+        .with_extension(log.clone())
         .json(&json!({ "jsonrpc": "2.0", "id": 1, "method": method }));
     if reads {
         request = request.with_extension(ReplaySafe(true));
     }
     let response = request.send().await?;
-    match response.retry_report() {
-        Some(report) => support::print(&format!("{method}: {what}"), report),
-        None => println!("{method}: answered at once\n"),
+    if let Some(report) = log.report() {
+        support::print(&format!("{method}: {what}"), &report);
     }
     // The body that was judged is still there to be read.
     let answer: Value = response.json().await?;

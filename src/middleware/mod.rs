@@ -54,11 +54,15 @@ use reqwest_middleware::{Middleware, Next, Result};
 /// ends everything at once; nothing is spawned. Waits need a tokio runtime whose time driver is
 /// enabled, as reqwest's own timeouts do.
 ///
-/// A second copy further in the same chain notices the first and passes requests through. It knows
-/// the first by the request's `Extensions`. If a middleware in between hands on a map of its own (a
-/// clone, say, to hedge with), the second copy does not notice the first, and the attempts of both
-/// multiply. A send of another client that is given this very map counts as the same chain, and is
-/// not retried.
+/// A request that nothing in the rule could retry passes through untouched, unless the policy or
+/// the request sets what concerns even a single attempt: a timeout, an observer, a log, a pause, a
+/// key, a body source. No event is written about it.
+///
+/// A second copy further in the same chain notices the first and passes requests through, unless
+/// the first has passed them through itself. It knows the first by the request's `Extensions`. If a
+/// middleware in between hands on a map of its own (a clone, say, to hedge with), the second copy does
+/// not notice the first, and the attempts of both multiply. A send of another client that is given
+/// this very map counts as the same chain, and is not retried.
 ///
 /// # Examples
 ///

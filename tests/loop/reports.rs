@@ -261,10 +261,36 @@ mod where_it_is_found {
     #[tokio::test(start_paused = true)]
     async fn in_the_response_where_a_refusal_was_not_retried() {
         let transport = Transport::new([status(503)]);
-        let response = client(&transport, rule()).post(URL).send().await.unwrap();
+        // A POST could be retried, but not for this.
+        let rule = RetryRule {
+            unsent_failures: true,
+            ..rule()
+        };
+        let response = client(&transport, rule).post(URL).send().await.unwrap();
         let report = response.retry_report().unwrap();
         assert_eq!(report.stop_reason(), Some(StopReason::MethodNotAllowed));
         assert_eq!(response.attempts(), 1);
+    }
+
+    /// The twin, unless the caller holds a log.
+    #[tokio::test(start_paused = true)]
+    async fn nowhere_where_no_retry_was_possible() {
+        let transport = Transport::new([status(503), status(503)]);
+        let client = client(&transport, rule());
+        let mut map = Extensions::new();
+        let posted = client.execute_with_extensions(request(Method::POST), &mut map);
+        let response = posted.await.unwrap();
+        assert!(response.retry_report().is_none() && map.get::<RetryReport>().is_none());
+        assert_eq!(response.attempts(), 1);
+
+        let log = RetryLog::new();
+        let response = client.post(URL).with_extension(log.clone()).send().await;
+        let reason = Some(StopReason::MethodNotAllowed);
+        assert_eq!(
+            response.unwrap().retry_report().unwrap().stop_reason(),
+            reason
+        );
+        assert_eq!(log.report().unwrap().stop_reason(), reason);
     }
 
     #[tokio::test(start_paused = true)]

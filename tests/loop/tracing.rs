@@ -299,7 +299,12 @@ mod events {
             .with(kept.clone())
             .set_default();
         let transport = Transport::new(acts);
-        let _ = client(&transport, rule()).request(method, URL).send().await;
+        // A POST could be retried, but not for a status.
+        let rule = RetryRule {
+            unsent_failures: true,
+            ..rule()
+        };
+        let _ = client(&transport, rule).request(method, URL).send().await;
         kept.0.lock().unwrap().clone()
     }
 
@@ -477,6 +482,22 @@ mod events {
         let (sent, lines) = tokio::join!(client.get(URL).send(), before);
         sent.unwrap();
         assert_eq!((lines, transport.times()), (1, vec![0, 100]));
+    }
+}
+
+/// It passes through. The twin: a POST that could be retried, but not for a status.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_written_of_a_request_that_could_not_be_retried() {
+    for (unsent_failures, lines) in [(false, 0), (true, usize::from(cfg!(feature = "tracing")))] {
+        let (output, _guard) = capture();
+        let transport = Transport::new([status(503)]);
+        let rule = RetryRule {
+            unsent_failures,
+            ..rule()
+        };
+        let posted = client(&transport, rule).post(URL).send().await.unwrap();
+        assert_eq!(posted.status(), 503);
+        assert_eq!(output.text().lines().count(), lines, "{unsent_failures}");
     }
 }
 

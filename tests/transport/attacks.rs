@@ -5,14 +5,14 @@ use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use http::{Extensions, HeaderName};
+use http::{Extensions, HeaderName, Method};
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
 use reqwest_retry_rules::{
-    AttemptResult, BodySource, Judgement, Methods, ReplaySafe, ResponseHead, RetryMiddleware,
-    RetryPolicy, RetryRule, StopReason, client_builder, with_rule,
+    AttemptResult, BodySource, Judgement, Methods, Overrides, ReplaySafe, ResponseHead,
+    RetryMiddleware, RetryPolicy, RetryRule, StopReason, client_builder, with_overrides, with_rule,
 };
 
 use crate::support;
@@ -102,6 +102,21 @@ async fn what_a_nested_client_without_retries_never_sent_is_sent_again() {
     let (_, went) = send(client.get(URL)).await;
     assert_eq!(went, thrice(Dns));
     assert_eq!((busy.count(), lost.count()), (3, 3));
+}
+
+/// What is stated of the request counts for what passes through too.
+#[tokio::test]
+async fn what_a_nested_client_without_retries_lost_is_judged_by_what_is_stated_of_it() {
+    let stated = |safe, method| async move {
+        let server = H1::start(Act::CloseAfterReading).await;
+        let nested = retrying(leading_to(&server), RetryRule::never());
+        let client = around(Failover(nested));
+        let sending = send(client.request(method, URL));
+        let (_, went) = with_overrides(Overrides::new().replay_safe(safe), sending).await;
+        (went, server.count())
+    };
+    assert_eq!(stated(false, Method::GET).await, (once(AfterRedirect), 1));
+    assert_eq!(stated(true, Method::POST).await, (thrice(Dns), 3));
 }
 
 /// Switching retries off for the task does not switch the notes off.
@@ -360,6 +375,12 @@ async fn what_a_client_with_the_same_map_lost_is_not_unsent() {
         assert_eq!(went, once(AfterRedirect));
         assert_eq!(server.count(), 1);
     }
+    // A statement in the map counts.
+    let server = H1::start(Act::CloseAfterReading).await;
+    let client = around(WithMap(retrying(leading_to(&server), at_once(2))));
+    let request = client.get(URL).with_extension(ReplaySafe(false));
+    let (_, went) = send(request).await;
+    assert_eq!((went, server.count()), (once(AfterRedirect), 1));
     // The twin.
     let nowhere = support::client().dns_resolver(Names::new());
     let client = around(WithMap(retrying(nowhere, at_once(2))));

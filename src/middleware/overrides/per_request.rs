@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Extensions;
+use http::{Extensions, Method};
 use tokio::time::Instant;
 
 use super::{Deadline, Overrides};
@@ -11,7 +11,7 @@ use crate::middleware::clock;
 use crate::middleware::policy::RetryPolicy;
 use crate::middleware::report::{RetryLabel, RetryLog};
 use crate::middleware::request::BodySource;
-use crate::rule::RetryRule;
+use crate::rule::{RetryRule, is_idempotent};
 
 /// What is set for one send, in a box: for most sends nothing is.
 #[derive(Default)]
@@ -66,6 +66,12 @@ impl PerRequest {
     #[inline]
     pub(crate) fn replay_safe(&self) -> Option<bool> {
         self.0.as_ref()?.replay_safe
+    }
+
+    /// True if the request may be repeated, by what is stated of it or else by its method.
+    #[inline]
+    pub(crate) fn idempotent(&self, method: &Method) -> bool {
+        self.replay_safe().unwrap_or_else(|| is_idempotent(method))
     }
 
     /// How long the whole send may take, if the policy says `of_policy`: the nearer one counts, and

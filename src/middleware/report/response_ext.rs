@@ -10,7 +10,8 @@ use crate::rule::retry_after_ms;
 ///
 /// Implemented for [`reqwest::Response`], and for nothing else.
 pub trait ResponseExt: sealed::Sealed {
-    /// The report of the send; `None` if the first response was an answer.
+    /// The report of the send; `None` if the first response was an answer, or if nothing in the rule
+    /// could have retried the request.
     fn retry_report(&self) -> Option<&RetryReport>;
 
     /// How many attempts it took: 1 if there was no retry.

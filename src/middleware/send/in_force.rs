@@ -66,11 +66,11 @@ impl<'a> InForce<'a> {
         std::iter::once(self.rule()).chain(of_routes)
     }
 
-    /// True if a request goes through untouched: no retry is wanted, and nothing concerns even a
-    /// single attempt.
+    /// True if a request goes through untouched: no retry of it is possible, and nothing concerns even
+    /// a single attempt.
     #[inline]
-    pub(super) fn passes_through(&self) -> bool {
-        self.rule().max_retries == 0
+    pub(super) fn passes_through(&self, method: &Method, idempotent: bool) -> bool {
+        !self.could_retry(method, idempotent)
             && self.total_timeout().is_none()
             && self.per_request.deadline().is_none()
             && self.log().is_none()

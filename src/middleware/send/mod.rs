@@ -54,17 +54,18 @@ pub(super) fn send<'send, C: Chain + 'send>(
     chain: C,
 ) -> impl Future<Output = Result<Response>> + Send + 'send {
     async move {
+        let per_request = PerRequest::in_force(extensions);
+        let idempotent = per_request.idempotent(request.method());
         if tracking::carries(extensions) {
             // A copy of this middleware further out has the send.
-            return pass_through::pass_through(request, extensions, &chain).await;
+            return pass_through::pass_through(request, extensions, &chain, idempotent).await;
         }
         // A report that an earlier send left in a map that is used again.
         extensions.remove::<RetryReport>();
-        let per_request = PerRequest::in_force(extensions);
         let in_force = InForce::new(&policy, &per_request, request.url());
         let work = tracking::current_work();
-        if work.is_none() && in_force.passes_through() {
-            return pass_through::pass_through(request, extensions, &chain).await;
+        if work.is_none() && in_force.passes_through(request.method(), idempotent) {
+            return pass_through::pass_through(request, extensions, &chain, idempotent).await;
         }
         let mut call = Call::new(&in_force, &mut request, work);
         let mut extensions = SendExtensions::new(extensions, call.may_retry());

@@ -8,7 +8,6 @@ use super::chain::{Chain, Rest};
 use crate::middleware::classify::classify;
 use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::tracking::NestedSend;
-use crate::rule::is_idempotent;
 
 /// Runs the rest of the chain. Of what is sent inside the attempt of another send, that one must
 /// know all the same: a middleware in between may drop this, or forget how it failed.
@@ -19,8 +18,9 @@ pub(super) fn pass_through<'send>(
     request: Request,
     extensions: &'send mut Extensions,
     chain: &'send impl Chain,
+    idempotent: bool,
 ) -> Rest<'send> {
-    let nested = if is_idempotent(request.method()) {
+    let nested = if idempotent {
         None
     } else {
         NestedSend::begin(None)
