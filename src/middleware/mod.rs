@@ -18,8 +18,10 @@ mod report;
 mod request;
 mod response;
 mod send;
+mod time;
 mod trace;
 mod tracking;
+mod wait;
 mod work;
 
 pub use classify::classify;

@@ -1,10 +1,12 @@
 //! What a request or a task changes.
 
+mod in_force;
 mod per_request;
 mod shared_map;
 mod task;
 mod values;
 
+pub(super) use self::in_force::InForce;
 pub(super) use self::per_request::PerRequest;
 pub use self::task::{with_overrides, with_rule};
 pub use self::values::{Deadline, ReplaySafe, TotalTimeout};

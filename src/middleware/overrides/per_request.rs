@@ -1,4 +1,4 @@
-//! What is in force for one send.
+//! What the request and the task around it set for one send.
 
 use std::sync::Arc;
 use std::time::Duration;

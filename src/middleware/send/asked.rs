@@ -3,7 +3,7 @@
 use http::{HeaderName, HeaderValue, Method};
 use reqwest::{Request, Url};
 
-use super::in_force::InForce;
+use crate::middleware::overrides::InForce;
 use crate::middleware::request::KeptRequest;
 use crate::middleware::tracking::{Key, NestedSend, Notes};
 use crate::middleware::{clock, trace};

@@ -14,8 +14,7 @@ use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::policy::BodyJudge;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::{self, Judged, Judgement};
-use crate::middleware::tracking::{MaybeProcessed, Notes, is_unfollowed};
-use crate::middleware::work::SentRefusal;
+use crate::middleware::tracking::{MaybeProcessed, Notes, SentRefusal, is_unfollowed};
 use crate::rule::{Methods, TransportError};
 
 /// What came of an attempt.

@@ -8,12 +8,12 @@ use reqwest_middleware::Error;
 
 use super::asked::Asked;
 use super::history::History;
-use super::in_force::InForce;
-use super::time::SendTime;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
+use crate::middleware::overrides::InForce;
 use crate::middleware::response::ResponseHead;
-use crate::middleware::work::{SendInWork, WorkCall};
+use crate::middleware::time::SendTime;
+use crate::middleware::tracking::{SendInWork, WorkCall};
 use crate::rule::StopReason;
 
 /// One send on its way. Each step of the loop is a method in a file of its own.

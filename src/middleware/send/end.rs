@@ -7,14 +7,13 @@ use reqwest_middleware::{Error, Result};
 use super::attempt::{Failed, Refusal};
 use super::call::Call;
 use super::extensions::SendExtensions;
-use super::wait::Wait;
 use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
 use crate::middleware::trace;
-use crate::middleware::tracking::MaybeProcessed;
-use crate::middleware::work::EndedWith;
+use crate::middleware::tracking::{EndedWith, MaybeProcessed};
+use crate::middleware::wait::Wait;
 use crate::rule::{StopReason, TransportError};
 
 impl Call<'_> {

@@ -6,9 +6,9 @@ use reqwest::Response;
 
 use super::attempt::Failed;
 use super::call::Call;
-use super::wait::Wait;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::answered_at;
+use crate::middleware::wait::Wait;
 use crate::rule::{Attempt, AttemptOutcome, StopReason};
 
 impl<'a> Call<'a> {

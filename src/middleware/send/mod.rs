@@ -7,13 +7,10 @@ pub(super) mod chain;
 mod end;
 mod extensions;
 mod history;
-mod in_force;
 mod judgement;
 mod origin_pause;
 mod pass_through;
 mod pause;
-mod time;
-mod wait;
 
 use std::borrow::Cow;
 use std::future::Future;
@@ -28,15 +25,11 @@ use self::call::Call;
 use self::chain::Chain;
 use self::extensions::SendExtensions;
 use super::clock;
-use super::overrides::PerRequest;
+use super::overrides::{InForce, PerRequest};
 use super::policy::RetryPolicy;
 use super::report::RetryReport;
 use super::tracking::{self, Notes};
 use crate::rule::StopReason;
-
-pub(super) use self::in_force::InForce;
-pub(super) use self::time::SendTime;
-pub(super) use self::wait::Wait;
 
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.

@@ -11,10 +11,10 @@ use tokio::time::Instant;
 
 use super::attempt::Failed;
 use super::call::Call;
-use super::wait::Wait;
 use crate::middleware::clock;
 use crate::middleware::report::AttemptResult;
 use crate::middleware::response::Refused;
+use crate::middleware::wait::Wait;
 use crate::rule::StopReason;
 
 /// The reading of a refused response is given this long even if the wait is shorter: a new

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use http::{Extensions, HeaderName, HeaderValue};
 
 use super::nested::{NestedSend, NestedSends};
-use crate::middleware::work::WorkCall;
+use super::work_call::WorkCall;
 
 thread_local! {
     /// The attempt that is being polled on this thread.

@@ -9,16 +9,14 @@ use http::{HeaderMap, Method, StatusCode};
 use reqwest::Url;
 use tokio::time::Instant;
 
-use super::call::WorkCall;
 use super::cause::{Cause, CauseKind, OwnError};
 use super::failure::Failure;
 use super::progress::Progress;
-use super::sends::Sends;
-use super::sent::{Sent, SentRefusal, UNSEEN};
 use crate::middleware::clock;
 use crate::middleware::report::{AttemptRecord, AttemptResult};
 use crate::middleware::response::{ResponseHead, answered_at};
-use crate::middleware::send::Wait;
+use crate::middleware::tracking::{Sends, Sent, SentRefusal, UNSEEN, WorkCall};
+use crate::middleware::wait::Wait;
 use crate::rule::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
 
 /// What failed, and where.

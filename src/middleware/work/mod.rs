@@ -1,17 +1,12 @@
 //! The loop around a piece of work that is larger than one send up to its head.
 
-mod call;
 mod cause;
 mod failure;
 mod judgement;
 mod progress;
-mod sends;
-mod sent;
+mod working;
 
 pub use self::failure::Failure;
-
-pub(super) use self::call::WorkCall;
-pub(super) use self::sent::{EndedWith, SendInWork, SentRefusal};
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -19,12 +14,11 @@ use std::pin::pin;
 
 use http::Extensions;
 
-use self::call::Working;
 use self::progress::Progress;
+use self::working::Working;
 use super::clock;
-use super::overrides::PerRequest;
+use super::overrides::{InForce, PerRequest};
 use super::policy::RetryPolicy;
-use super::send::InForce;
 use super::tracking::EnteredWork;
 
 impl RetryPolicy {

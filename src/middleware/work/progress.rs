@@ -7,13 +7,14 @@ use http::StatusCode;
 use reqwest::Url;
 use tokio::time::Instant;
 
-use super::call::WorkCall;
 use super::judgement::FailedCall;
-use super::sent::UNSEEN;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
+use crate::middleware::overrides::InForce;
 use crate::middleware::report::{AttemptRecord, AttemptResult, Records, RetryReport};
-use crate::middleware::send::{InForce, SendTime, Wait};
-use crate::middleware::{clock, trace, tracking};
+use crate::middleware::time::SendTime;
+use crate::middleware::tracking::{self, UNSEEN, WorkCall};
+use crate::middleware::wait::Wait;
+use crate::middleware::{clock, trace};
 use crate::rule::StopReason;
 
 /// A work on its way.

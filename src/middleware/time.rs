@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::middleware::clock;
+use super::clock;
 use crate::rule::{Limits, StopReason};
 
 #[derive(Clone, Copy)]
-pub(in crate::middleware) struct SendTime {
-    pub(in crate::middleware) started: Instant,
+pub(super) struct SendTime {
+    pub(super) started: Instant,
     /// The moment by which the whole send must be over.
-    pub(in crate::middleware) ends: Option<Instant>,
+    pub(super) ends: Option<Instant>,
 }
 
 impl SendTime {
@@ -28,7 +28,7 @@ impl SendTime {
     }
 
     /// The same time, which ends by `end` too.
-    pub(in crate::middleware) fn within(self, end: Option<Instant>) -> Self {
+    pub(super) fn within(self, end: Option<Instant>) -> Self {
         Self {
             ends: self.ends.into_iter().chain(end).min(),
             ..self
@@ -37,18 +37,18 @@ impl SendTime {
 
     /// True if the send must be over by `moment`.
     #[inline]
-    pub(in crate::middleware) fn is_over(self, moment: Instant) -> bool {
+    pub(super) fn is_over(self, moment: Instant) -> bool {
         self.ends.is_some_and(|end| end <= moment)
     }
 
     /// How long the send has taken by `moment`.
     #[inline]
-    pub(in crate::middleware) fn elapsed(self, moment: Instant) -> Duration {
+    pub(super) fn elapsed(self, moment: Instant) -> Duration {
         moment.saturating_duration_since(self.started)
     }
 
     /// The limit that would be reached by starting an attempt at `moment`, after this wait.
-    pub(in crate::middleware) fn overdue(
+    pub(super) fn overdue(
         self,
         limits: &Limits,
         moment: Instant,
@@ -65,7 +65,7 @@ impl SendTime {
 
     /// How much time is left at `moment`.
     #[inline]
-    pub(in crate::middleware) fn remaining(self, moment: Instant) -> Option<Duration> {
+    pub(super) fn remaining(self, moment: Instant) -> Option<Duration> {
         Some(self.ends?.saturating_duration_since(moment))
     }
 }

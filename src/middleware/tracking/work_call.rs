@@ -1,17 +1,13 @@
 //! One call of a work: what the sends made in it leave for the loop around it.
 
-use std::future::Future;
 use std::iter;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
 use super::sends::Sends;
 use super::sent::Sent;
-use crate::middleware::send::SendTime;
-use crate::middleware::tracking::EnteredWork;
+use crate::middleware::time::SendTime;
 
 /// One call of a work. What its sends did is kept here and nowhere else, so that a late send of an
 /// earlier call is none of the next.
@@ -32,7 +28,11 @@ struct State {
 }
 
 impl WorkCall {
-    pub(super) fn new(around: Option<Arc<WorkCall>>, begun_with: u32, time: SendTime) -> Self {
+    pub(in crate::middleware) fn new(
+        around: Option<Arc<WorkCall>>,
+        begun_with: u32,
+        time: SendTime,
+    ) -> Self {
         Self {
             around,
             begun_with,
@@ -54,11 +54,11 @@ impl WorkCall {
         iter::successors(Some(self), |call| call.around.as_deref())
     }
 
-    pub(super) fn begun_with(&self) -> u32 {
+    pub(in crate::middleware) fn begun_with(&self) -> u32 {
         self.begun_with
     }
 
-    pub(super) fn time(&self) -> SendTime {
+    pub(in crate::middleware) fn time(&self) -> SendTime {
         self.time
     }
 
@@ -75,7 +75,7 @@ impl WorkCall {
     }
 
     /// A retry of this number was decided: the work has come to it, and so have those around it.
-    pub(super) fn count(&self, retry: u32) {
+    pub(in crate::middleware) fn count(&self, retry: u32) {
         for call in self.and_around() {
             let mut state = call.state();
             state.count = state.count.max(retry);
@@ -83,34 +83,17 @@ impl WorkCall {
     }
 
     /// How many retries the work has come to.
-    pub(super) fn retries(&self) -> u32 {
+    pub(in crate::middleware) fn retries(&self) -> u32 {
         self.state().count
     }
 
     /// The sends that were begun in this call so far.
-    pub(super) fn sends(&self) -> Sends {
+    pub(in crate::middleware) fn sends(&self) -> Sends {
         self.state().sends.clone()
     }
 
     /// The send that was begun last.
-    pub(super) fn last_send(&self) -> Option<Arc<Sent>> {
+    pub(in crate::middleware) fn last_send(&self) -> Option<Arc<Sent>> {
         self.state().sends.last().cloned()
-    }
-}
-
-/// A call of a work on its way: while it is polled, the sends made in it find it.
-pub(super) struct Working<'a, F> {
-    pub(super) work: Pin<&'a mut F>,
-    /// The call, while it is not polled.
-    pub(super) call: &'a mut Option<Arc<WorkCall>>,
-}
-
-impl<F: Future> Future for Working<'_, F> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Self { work, call } = &mut *self;
-        let _entered = EnteredWork::new(call);
-        work.as_mut().poll(cx)
     }
 }

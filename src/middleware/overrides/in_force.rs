@@ -5,12 +5,12 @@ use std::time::Duration;
 use http::Method;
 use reqwest::Url;
 
-use super::time::SendTime;
+use super::PerRequest;
 use crate::middleware::origins::RetryBudget;
-use crate::middleware::overrides::PerRequest;
 use crate::middleware::policy::{RetryPolicy, Settings};
 use crate::middleware::report::{RetryLabel, RetryLog};
 use crate::middleware::request::BodySource;
+use crate::middleware::time::SendTime;
 use crate::rule::RetryRule;
 
 /// The policy of the middleware, with what the request and the task change about it.
@@ -69,7 +69,7 @@ impl<'a> InForce<'a> {
     /// True if a request goes through untouched: no retry of it is possible, and nothing concerns even
     /// a single attempt.
     #[inline]
-    pub(super) fn passes_through(&self, method: &Method, idempotent: bool) -> bool {
+    pub(in crate::middleware) fn passes_through(&self, method: &Method, idempotent: bool) -> bool {
         !self.could_retry(method, idempotent)
             && self.total_timeout().is_none()
             && self.per_request.deadline().is_none()
@@ -118,19 +118,19 @@ impl<'a> InForce<'a> {
     }
 
     #[inline]
-    pub(super) fn body_source(&self) -> Option<&BodySource> {
+    pub(in crate::middleware) fn body_source(&self) -> Option<&BodySource> {
         self.per_request.body_source()
     }
 
     /// What the caller states of the request, if anything.
     #[inline]
-    pub(super) fn replay_safe(&self) -> Option<bool> {
+    pub(in crate::middleware) fn replay_safe(&self) -> Option<bool> {
         self.per_request.replay_safe()
     }
 
     /// True if the rule or a condition could ever allow a retry.
     #[inline]
-    pub(super) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
+    pub(in crate::middleware) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
         let rule = self.rule();
         rule.could_retry(method, idempotent)
             || rule.max_retries > 0 && self.settings().could_retry(method, idempotent)

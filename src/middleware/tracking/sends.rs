@@ -9,7 +9,7 @@ use super::sent::{Sent, UNSEEN};
 /// The sends that were begun in one call of a work, in turn. A call may make any number of them, so
 /// not all are kept; what of the others matters to the promise is never forgotten.
 #[derive(Clone, Default)]
-pub(super) struct Sends {
+pub(in crate::middleware) struct Sends {
     /// The one that was begun first. Many works have no other, and need no list.
     first: Option<Arc<Sent>>,
     /// Those that are on their way, the last ones that failed and the last ones that did not.
@@ -22,10 +22,10 @@ pub(super) struct Sends {
 
 /// A kind of sends that may have been processed, and are not kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Forgotten {
-    pub(super) method: Method,
+pub(in crate::middleware) struct Forgotten {
+    pub(in crate::middleware) method: Method,
     /// True if its method, or the caller's statement, says that it may be sent twice.
-    pub(super) idempotent: bool,
+    pub(in crate::middleware) idempotent: bool,
 }
 
 /// How many are kept of those that failed, and as many of those that did not.
@@ -49,12 +49,14 @@ impl Sends {
     }
 
     /// Those that are kept, in the order in which they were begun.
-    pub(super) fn kept(&self) -> impl DoubleEndedIterator<Item = &Arc<Sent>> + Clone {
+    pub(in crate::middleware) fn kept(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &Arc<Sent>> + Clone {
         self.first.iter().chain(&self.others)
     }
 
     /// What there was among the others, if it may have been processed.
-    pub(super) fn forgotten(&self) -> &[Forgotten] {
+    pub(in crate::middleware) fn forgotten(&self) -> &[Forgotten] {
         &self.forgotten
     }
 

@@ -4,23 +4,20 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::middleware::clock;
+use super::clock;
 use crate::rule::WaitSource;
 
 #[derive(Clone, Copy)]
-pub(in crate::middleware) struct Wait {
-    pub(in crate::middleware) duration: Duration,
-    pub(in crate::middleware) source: WaitSource,
+pub(super) struct Wait {
+    pub(super) duration: Duration,
+    pub(super) source: WaitSource,
     /// The moment at which it is over.
-    pub(in crate::middleware) until: Instant,
+    pub(super) until: Instant,
 }
 
 impl Wait {
     /// The wait that the rule decided after what failed at this moment.
-    pub(in crate::middleware) fn after(
-        (duration, source): (Duration, WaitSource),
-        failed_at: Instant,
-    ) -> Self {
+    pub(super) fn after((duration, source): (Duration, WaitSource), failed_at: Instant) -> Self {
         Self {
             duration,
             source,

@@ -6,23 +6,23 @@ use std::time::Duration;
 use http::{HeaderMap, Method, StatusCode, Version};
 use reqwest::{Response, Url};
 
-use super::call::WorkCall;
+use super::work_call::WorkCall;
 use crate::middleware::error_chain::same_resource;
 use crate::middleware::response::ResponseHead;
 use crate::rule::{Methods, TransportError};
 
 /// The method of a send that was not seen: it is in no list, and not idempotent.
-pub(super) static UNSEEN: LazyLock<Method> =
+pub(in crate::middleware) static UNSEEN: LazyLock<Method> =
     LazyLock::new(|| Method::from_bytes(b"UNSEEN").unwrap_or(Method::CONNECT));
 
 /// A send that was begun in a call of a work.
-pub(super) struct Sent {
-    pub(super) method: Method,
+pub(in crate::middleware) struct Sent {
+    pub(in crate::middleware) method: Method,
     /// True if its method, or the caller's statement, says that it may be sent twice. A key made for
     /// it does not count: the next call of the work makes another.
-    pub(super) idempotent: bool,
+    pub(in crate::middleware) idempotent: bool,
     /// The URL that was asked for.
-    pub(super) asked: Url,
+    pub(in crate::middleware) asked: Url,
     /// Empty while it is under way.
     ended: OnceLock<Ended>,
 }
@@ -128,25 +128,25 @@ impl Sent {
         Some(&self.ended.get()?.with)
     }
 
-    pub(super) fn refusal(&self) -> Option<&SentRefusal> {
+    pub(in crate::middleware) fn refusal(&self) -> Option<&SentRefusal> {
         match self.ended_with()? {
             EndedWith::Answer { refusal, .. } => refusal.as_deref(),
             EndedWith::Failure { .. } => None,
         }
     }
 
-    pub(super) fn lost_answers(&self) -> bool {
+    pub(in crate::middleware) fn lost_answers(&self) -> bool {
         self.ended.get().is_some_and(|ended| ended.lost_answers)
     }
 
-    pub(super) fn status(&self) -> Option<StatusCode> {
+    pub(in crate::middleware) fn status(&self) -> Option<StatusCode> {
         match self.ended_with()? {
             EndedWith::Answer { status, .. } => Some(*status),
             EndedWith::Failure { .. } => None,
         }
     }
 
-    pub(super) fn headers(&self) -> Option<&HeaderMap> {
+    pub(in crate::middleware) fn headers(&self) -> Option<&HeaderMap> {
         match self.ended_with()? {
             EndedWith::Answer { head, .. } => Some(&head.as_ref()?.headers),
             EndedWith::Failure { .. } => None,
@@ -154,7 +154,7 @@ impl Sent {
     }
 
     /// The head of its response, if that was an error, as the closures of a policy see it.
-    pub(super) fn head(&self, retries: u32) -> Option<ResponseHead<'_>> {
+    pub(in crate::middleware) fn head(&self, retries: u32) -> Option<ResponseHead<'_>> {
         let EndedWith::Answer {
             status, from, head, ..
         } = self.ended_with()?
@@ -168,7 +168,7 @@ impl Sent {
     }
 
     /// The failure of the transport that it ended with.
-    pub(super) fn class(&self) -> Option<TransportError> {
+    pub(in crate::middleware) fn class(&self) -> Option<TransportError> {
         match self.ended_with()? {
             EndedWith::Failure { class, .. } => *class,
             EndedWith::Answer { .. } => None,
@@ -176,19 +176,19 @@ impl Sent {
     }
 
     /// False only if every try is proved unsent. What is under way counts as processed.
-    pub(super) fn may_be_processed(&self) -> bool {
+    pub(in crate::middleware) fn may_be_processed(&self) -> bool {
         match self.ended_with() {
             Some(EndedWith::Failure { processed, .. }) => *processed,
             Some(EndedWith::Answer { .. }) | None => true,
         }
     }
 
-    pub(super) fn is_among(&self, methods: &Methods) -> bool {
+    pub(in crate::middleware) fn is_among(&self, methods: &Methods) -> bool {
         methods.allows(&self.method, self.idempotent)
     }
 
     /// True if it was answered from this URL, or if the URL is not known.
-    pub(super) fn answered_from(&self, url: Option<&Url>) -> bool {
+    pub(in crate::middleware) fn answered_from(&self, url: Option<&Url>) -> bool {
         match self.ended_with() {
             Some(EndedWith::Answer { from, .. }) => {
                 let from = from.as_deref().unwrap_or(&self.asked);
@@ -199,7 +199,7 @@ impl Sent {
     }
 
     /// True if it failed at this URL, its query aside, or if the URL is not known.
-    pub(super) fn failed_at(&self, url: Option<&Url>) -> bool {
+    pub(in crate::middleware) fn failed_at(&self, url: Option<&Url>) -> bool {
         self.class().is_some() && url.is_none_or(|url| same_resource(url, &self.asked))
     }
 }
@@ -260,7 +260,7 @@ impl Drop for SendInWork {
 mod tests {
     use super::*;
     use crate::middleware::clock;
-    use crate::middleware::send::SendTime;
+    use crate::middleware::time::SendTime;
 
     #[test]
     fn one_that_is_dropped_is_over_and_may_have_been_processed() {
