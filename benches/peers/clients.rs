@@ -170,5 +170,6 @@ pub fn layers() -> Vec<(&'static str, Layer)> {
         ("ours", ours(rule())),
         ("ours, no budget", ours(unbudgeted())),
         ("ours, max_retries 0", ours(RetryRule::never())),
+        ("ours, transient", ours(RetryRule::transient())),
     ]
 }

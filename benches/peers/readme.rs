@@ -43,9 +43,13 @@ const LINES: &[Line] = &[
         &[(POST, "ours"), (POST, "ours, no budget")],
     ),
     (
-        "`max_retries: 0`, GET; POST",
+        "`max_retries: 0`, GET; POST; a POST under `transient()`",
         "ours, against a middleware that does nothing",
-        &[(GET, "ours, max_retries 0"), (POST, "ours, max_retries 0")],
+        &[
+            (GET, "ours, max_retries 0"),
+            (POST, "ours, max_retries 0"),
+            (POST, "ours, transient"),
+        ],
     ),
     (
         "three retries without a wait, no network",

@@ -149,6 +149,10 @@ fn succeed(table: &mut Table, what: &'static str) {
     }
     let goal = "1.03 of pass-through";
     table.side(what, "ours, max_retries 0", &rounds, "pass-through", goal);
+    if what == POST {
+        // Which retries no POST.
+        table.side(what, "ours, transient", &rounds, "pass-through", goal);
+    }
 }
 
 fn retried(table: &mut Table) {
