@@ -391,6 +391,19 @@ mod retry_if {
         assert_eq!(bodies, ["body", "body"]);
     }
 
+    /// The twin: a condition for no more methods than the row.
+    #[tokio::test(start_paused = true)]
+    async fn it_makes_a_method_retryable_that_a_row_leaves_alone() {
+        let refused = |methods| policy().retry_if(methods, |head| head.status() == 503);
+        let transport = Transport::new([status(503), ok()]);
+        let (outcome, _) = send(&transport, refused(Methods::Any), post).await;
+        assert_status(&outcome, 200);
+        let transport = Transport::new([status(503)]);
+        let (outcome, report) = send(&transport, refused(Methods::Idempotent), post).await;
+        assert_status(&outcome, 503);
+        assert_eq!(report.stop_reason(), Some(StopReason::MethodNotAllowed));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_condition_never_lifts_the_number_of_retries() {
         let rule = RetryRule {

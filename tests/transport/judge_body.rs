@@ -20,6 +20,8 @@ use crate::support::sends::{Went, at_once, retrying, send};
 const OK: StatusCode = StatusCode::OK;
 const LIMIT: usize = 100;
 
+const CREATED: StatusCode = StatusCode::CREATED;
+
 const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
@@ -101,6 +103,17 @@ async fn a_post_that_the_judge_or_the_caller_vouches_for_is_sent_again() {
         assert_eq!(went, Went::answered([Status(OK), Status(OK)]));
         assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
     }
+}
+
+/// A judge that wants it again, for other methods, does not keep a condition from allowing it.
+#[tokio::test]
+async fn a_post_that_a_condition_allows_is_sent_again_whatever_the_methods_of_the_judge() {
+    let server = H1::start(vec![says(200, "again"), says(201, "done")]).await;
+    let policy = judging(Methods::Idempotent).retry_if(Methods::Any, |head| head.status() == 200);
+    let client = retrying(support::client(), policy);
+    let (outcome, went) = send(client.post(server.url("/")).body("order")).await;
+    assert_eq!(went, Went::answered([Status(OK), Status(CREATED)]));
+    assert_eq!(outcome.unwrap().text().await.unwrap(), "done");
 }
 
 #[tokio::test]
