@@ -126,7 +126,7 @@ impl<'a> Call<'a> {
         };
         let on_the_way = OnTheWay {
             replaced: self.is_replaced(response, notes),
-            redirected: self.asked.processed(notes),
+            redirected: self.request.processed(notes),
         };
         let wants_body = self.wants_body_of(response);
         let refusal = if wants_body {
@@ -182,12 +182,12 @@ impl<'a> Call<'a> {
 
     fn class_of(&self, error: &Error, notes: &Notes) -> Option<TransportError> {
         let by_caller = self.in_force.settings().classify_with(error);
-        let (class, is_foreign) = match (by_caller, self.asked.url()) {
+        let (class, is_foreign) = match (by_caller, self.request.url()) {
             (Some(class), _) => (class, false),
-            (None, Some(asked)) => (classify(error)?, is_of_another_request(error, asked)),
+            (None, Some(url)) => (classify(error)?, is_of_another_request(error, url)),
             (None, None) => (classify(error)?, false),
         };
-        Some(if is_foreign || self.asked.processed(notes) {
+        Some(if is_foreign || self.request.processed(notes) {
             class.after_redirect()
         } else {
             class
@@ -198,10 +198,11 @@ impl<'a> Call<'a> {
     #[inline]
     fn is_replaced(&mut self, response: &Response, notes: &Notes) -> bool {
         let is_unfollowed = || {
-            let asked = self.asked.url();
-            asked.is_some_and(|asked| is_unfollowed(response, asked))
+            let url = self.request.url();
+            url.is_some_and(|url| is_unfollowed(response, url))
         };
-        let replaced = MaybeProcessed::marks(response) || self.asked.replaced(notes, is_unfollowed);
+        let replaced =
+            MaybeProcessed::marks(response) || self.request.replaced(notes, is_unfollowed);
         if replaced {
             self.history.note_replaced();
         }
@@ -269,7 +270,7 @@ impl<'a> Call<'a> {
     #[inline]
     fn refusal(&self, response: &Response, judgement: Judgement) -> Option<Refusal<'a>> {
         let (rule, settings) = (self.in_force.rule(), self.in_force.settings());
-        let (method, idempotent) = (&self.asked.method, self.asked.idempotent());
+        let (method, idempotent) = (&self.request.method, self.request.idempotent());
         let row = rule.status_methods(response.status());
         let by_body = match judgement {
             Judgement::Retry | Judgement::RetryAfter(_) => settings.judge_body.as_ref(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use reqwest::{Request, Response};
 use reqwest_middleware::Error;
 
-use super::asked::Asked;
 use super::history::History;
+use super::send_request::SendRequest;
 use crate::middleware::clock;
 use crate::middleware::error::RetryError;
 use crate::middleware::overrides::InForce;
@@ -19,7 +19,7 @@ use crate::rule::StopReason;
 /// One send on its way. Each step of the loop is a method in a file of its own.
 pub(super) struct Call<'a> {
     pub(super) in_force: &'a InForce<'a>,
-    pub(super) asked: Asked,
+    pub(super) request: SendRequest,
     pub(super) time: SendTime,
     pub(super) history: History,
     /// Where the work around this send notes what became of it.
@@ -35,16 +35,16 @@ impl<'a> Call<'a> {
     ) -> Self {
         let mut time = in_force.time();
         let url = work.is_some().then(|| request.url().clone());
-        let asked = Asked::new(in_force, request, work.is_some());
+        let own = SendRequest::new(in_force, request, work.is_some());
         let work = work.zip(url).map(|(work, url)| {
             time = time.within(work.ends());
-            let idempotent = asked.idempotent_by_itself();
-            SendInWork::new(work, &asked.method, idempotent, url)
+            let idempotent = own.idempotent_by_itself();
+            SendInWork::new(work, &own.method, idempotent, url)
         });
         let begun_with = work.as_ref().map_or(0, |work| work.begun_with());
         Self {
             in_force,
-            asked,
+            request: own,
             time,
             history: History::new(time.started, begun_with),
             work,
@@ -53,7 +53,7 @@ impl<'a> Call<'a> {
 
     #[inline]
     pub(super) fn may_retry(&self) -> bool {
-        self.asked.kept().is_some()
+        self.request.kept().is_some()
     }
 
     pub(super) fn resends(&self) -> u32 {
@@ -115,9 +115,9 @@ impl<'a> Call<'a> {
     /// Adds to a head what is known of the request.
     pub(super) fn complete_head<'r>(&'r self, head: ResponseHead<'r>) -> ResponseHead<'r> {
         let head = head
-            .with_method(&self.asked.method)
+            .with_method(&self.request.method)
             .with_retries(self.history.retries());
-        match self.asked.url() {
+        match self.request.url() {
             Some(url) => head.with_request_url(url),
             None => head,
         }
@@ -142,7 +142,7 @@ impl<'a> Call<'a> {
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.history.has_ended() && self.history.is_harmless(false) {
-            self.asked.set_harmless();
+            self.request.set_harmless();
         }
     }
 }

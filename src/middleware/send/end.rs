@@ -28,7 +28,7 @@ impl Call<'_> {
             self.history.record_result(result, clock::now());
         }
         // Only now: a budget may take its time, which is no part of the attempt.
-        if let (Some(budget), Some(kept)) = (self.budget(), self.asked.kept()) {
+        if let (Some(budget), Some(kept)) = (self.budget(), self.request.kept()) {
             budget.deposit(kept.url());
         }
         self.mark(answer);
@@ -69,8 +69,7 @@ impl Call<'_> {
         let lost_answers = self.history.has_lost_answers();
         match outcome {
             Ok(response) => {
-                let with =
-                    EndedWith::answer(response, work.asked(), refusal.map(Refusal::for_work));
+                let with = EndedWith::answer(response, work.url(), refusal.map(Refusal::for_work));
                 work.end(with, lost_answers);
             }
             Err(_) => {
@@ -92,7 +91,7 @@ impl Call<'_> {
     fn end(&mut self, answered: bool) {
         self.history.end();
         if self.history.is_harmless(answered) {
-            self.asked.set_harmless();
+            self.request.set_harmless();
         }
     }
 
@@ -190,8 +189,8 @@ impl Call<'_> {
 
     pub(super) fn facts(&self) -> CallFacts<'_> {
         CallFacts {
-            method: &self.asked.method,
-            host: self.asked.url().and_then(Url::host_str),
+            method: &self.request.method,
+            host: self.request.url().and_then(Url::host_str),
             label: self.in_force.label(),
             elapsed: self.time.elapsed(clock::now()),
         }

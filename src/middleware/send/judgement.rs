@@ -63,12 +63,12 @@ impl<'a> Call<'a> {
                 .server_delay
                 .or_else(|| response.and_then(server_delay)),
             condition: failed.refusal.condition,
-            idempotent: self.asked.idempotent(),
+            idempotent: self.request.idempotent(),
             // If nothing was kept, the rule has a reason of its own to stop.
-            replayable: self.asked.kept().is_none_or(|kept| kept.is_ready(unsent)),
+            replayable: self.request.kept().is_none_or(|kept| kept.is_ready(unsent)),
             vetoed: failed.refusal.vetoed || settings.veto(&outcome),
             replaced: failed.on_the_way.replaced,
-            ..Attempt::new(&self.asked.method)
+            ..Attempt::new(&self.request.method)
         };
         record.asked = rule.asked(&outcome, &facts);
         if let Some(asked) = record.asked {
@@ -78,7 +78,7 @@ impl<'a> Call<'a> {
         // What was found in a header is not read there again.
         facts.server_delay = record.asked;
         let decided = rule.wait_or_reason(&outcome, &facts)?;
-        let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
+        let kept = self.request.kept().ok_or(StopReason::NotReplayable)?;
         if let Some(budget) = self.budget() {
             if !budget.withdraw(kept.url()) {
                 return Err(StopReason::Throttled);

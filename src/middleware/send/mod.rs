@@ -1,6 +1,5 @@
 //! One send on its way: attempts, the judgement of each, the pauses between them, the end.
 
-mod asked;
 mod attempt;
 mod call;
 pub(super) mod chain;
@@ -11,6 +10,7 @@ mod judgement;
 mod origin_pause;
 mod pass_through;
 mod pause;
+mod send_request;
 
 use std::borrow::Cow;
 use std::future::Future;

@@ -29,7 +29,7 @@ impl Call<'_> {
     ) {
         let url = match answered_by {
             Some(url) if failed.on_the_way.redirected => Some(url),
-            _ => self.asked.url(),
+            _ => self.request.url(),
         };
         if let (Some(pauses), Some(url)) = (self.pauses(), url) {
             let begun = self.history.attempt_begun();
@@ -40,13 +40,14 @@ impl Call<'_> {
     /// How long the origin still asks for rest; `None` if it does not.
     fn origin_pause(&self, now: Instant) -> Option<Duration> {
         let random = || self.in_force.settings().jitter_source();
-        self.pauses()?.left(&self.asked.url()?.into(), random, now)
+        self.pauses()?
+            .left(&self.request.url()?.into(), random, now)
     }
 
     /// Likewise, for a send that was itself asked for the wait `own`.
     pub(super) fn origin_pause_after(&self, own: Duration, now: Instant) -> Option<Duration> {
         let random = || self.in_force.settings().jitter_source();
-        let (pauses, origin) = (self.pauses()?, self.asked.url()?.into());
+        let (pauses, origin) = (self.pauses()?, self.request.url()?.into());
         pauses.left_after(&origin, own, random, now)
     }
 

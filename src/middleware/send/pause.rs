@@ -80,7 +80,7 @@ impl Call<'_> {
     /// The request of the next attempt, unless time has run out after all or its body cannot be
     /// had.
     async fn next_request(&mut self, wait: Wait) -> std::result::Result<Request, StopReason> {
-        let kept = self.asked.kept().ok_or(StopReason::NotReplayable)?;
+        let kept = self.request.kept().ok_or(StopReason::NotReplayable)?;
         let made = self.within_time(kept.next()).await;
         if made.is_some() {
             // A source of bodies may have taken its time.

@@ -22,7 +22,7 @@ pub(in crate::middleware) struct Sent {
     /// it does not count: the next call of the work makes another.
     pub(in crate::middleware) idempotent: bool,
     /// The URL that was asked for.
-    pub(in crate::middleware) asked: Url,
+    pub(in crate::middleware) url: Url,
     /// Empty while it is under way.
     ended: OnceLock<Ended>,
 }
@@ -75,7 +75,7 @@ fn is_error(status: StatusCode) -> bool {
 impl EndedWith {
     pub(in crate::middleware) fn answer(
         response: &Response,
-        asked: &Url,
+        url: &Url,
         refusal: Option<SentRefusal>,
     ) -> Self {
         let status = response.status();
@@ -85,7 +85,7 @@ impl EndedWith {
                 headers: response.headers().clone(),
             })
         });
-        let from = (response.url() != asked).then(|| Box::new(response.url().clone()));
+        let from = (response.url() != url).then(|| Box::new(response.url().clone()));
         Self::Answer {
             status,
             from,
@@ -96,11 +96,11 @@ impl EndedWith {
 }
 
 impl Sent {
-    pub(super) fn new(method: Method, idempotent: bool, asked: Url) -> Self {
+    pub(super) fn new(method: Method, idempotent: bool, url: Url) -> Self {
         Self {
             method,
             idempotent,
-            asked,
+            url,
             ended: OnceLock::new(),
         }
     }
@@ -161,10 +161,10 @@ impl Sent {
         else {
             return None;
         };
-        let (url, head) = (from.as_deref().unwrap_or(&self.asked), head.as_ref()?);
+        let (url, head) = (from.as_deref().unwrap_or(&self.url), head.as_ref()?);
         let head = ResponseHead::of_kept(*status, head.version, &head.headers, url);
         let head = head.with_method(&self.method).with_retries(retries);
-        Some(head.with_request_url(&self.asked))
+        Some(head.with_request_url(&self.url))
     }
 
     /// The failure of the transport that it ended with.
@@ -191,7 +191,7 @@ impl Sent {
     pub(in crate::middleware) fn answered_from(&self, url: Option<&Url>) -> bool {
         match self.ended_with() {
             Some(EndedWith::Answer { from, .. }) => {
-                let from = from.as_deref().unwrap_or(&self.asked);
+                let from = from.as_deref().unwrap_or(&self.url);
                 url.is_none_or(|url| url == from)
             }
             Some(EndedWith::Failure { .. }) | None => false,
@@ -200,7 +200,7 @@ impl Sent {
 
     /// True if it failed at this URL, its query aside, or if the URL is not known.
     pub(in crate::middleware) fn failed_at(&self, url: Option<&Url>) -> bool {
-        self.class().is_some() && url.is_none_or(|url| same_resource(url, &self.asked))
+        self.class().is_some() && url.is_none_or(|url| same_resource(url, &self.url))
     }
 }
 
@@ -216,16 +216,16 @@ impl SendInWork {
         call: Arc<WorkCall>,
         method: &Method,
         idempotent: bool,
-        asked: Url,
+        url: Url,
     ) -> Self {
-        let sent = Arc::new(Sent::new(method.clone(), idempotent, asked));
+        let sent = Arc::new(Sent::new(method.clone(), idempotent, url));
         call.add(&sent);
         Self { call, sent }
     }
 
     /// The URL that was asked for.
-    pub(in crate::middleware) fn asked(&self) -> &Url {
-        &self.sent.asked
+    pub(in crate::middleware) fn url(&self) -> &Url {
+        &self.sent.url
     }
 
     /// How many retries the work had come to when this call of it began.

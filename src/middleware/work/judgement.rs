@@ -78,7 +78,7 @@ impl Progress<'_> {
         let sent = call.last_send();
         let failed = FailedCall {
             result: AttemptResult::Error,
-            url: sent.as_ref().map(|sent| sent.asked.clone()),
+            url: sent.as_ref().map(|sent| sent.url.clone()),
             sent,
             asked: None,
         };
@@ -127,7 +127,7 @@ impl Progress<'_> {
         };
         let mut failed = FailedCall {
             result,
-            url: sent.map(|sent| &sent.asked).or(cause.url).cloned(),
+            url: sent.map(|sent| &sent.url).or(cause.url).cloned(),
             sent: sent.cloned(),
             asked: None,
         };
@@ -222,7 +222,7 @@ impl Progress<'_> {
             .kept()
             .find(|other| !is_failed(other) && other.may_be_processed() && !self.may_repeat(other));
         if let Some(other) = kept {
-            let rule = self.in_force.rule_for(Some(&other.asked));
+            let rule = self.in_force.rule_for(Some(&other.url));
             return Some(Obstacle {
                 method: &other.method,
                 idempotent: other.idempotent,
@@ -243,7 +243,7 @@ impl Progress<'_> {
 
     /// True if a send may be sent again although it was processed.
     fn may_repeat(&self, sent: &Sent) -> bool {
-        let rule = self.in_force.rule_for(Some(&sent.asked));
+        let rule = self.in_force.rule_for(Some(&sent.url));
         sent.idempotent || sent.is_among(&rule.sent_failures)
     }
 

@@ -120,7 +120,7 @@ impl<'a> Progress<'a> {
             let event = RecoveredEvent {
                 call: CallFacts {
                     method: last.as_ref().map_or(&UNSEEN, |sent| &sent.method),
-                    host: last.as_ref().and_then(|sent| sent.asked.host_str()),
+                    host: last.as_ref().and_then(|sent| sent.url.host_str()),
                     ..self.call_facts()
                 },
                 attempts: retries.saturating_add(1),

@@ -9,7 +9,7 @@ use crate::middleware::tracking::{Key, NestedSend, Notes};
 use crate::middleware::{clock, trace};
 use crate::rule::is_idempotent;
 
-pub(super) struct Asked {
+pub(super) struct SendRequest {
     pub(super) method: Method,
     repeatable: Repeatable,
     /// What a retry needs; `None` if none could be allowed.
@@ -30,7 +30,7 @@ enum Repeatable {
     ByKey(Box<Key>),
 }
 
-impl Asked {
+impl SendRequest {
     /// Gives the request what the policy wants of it, and keeps what is needed of it.
     #[inline]
     pub(super) fn new(in_force: &InForce<'_>, request: &mut Request, in_work: bool) -> Self {
