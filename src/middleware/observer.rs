@@ -29,6 +29,9 @@ use crate::rule::{StopReason, WaitSource};
 /// | a recovery | that of a retry | "recovered" |
 /// | a stop | `WARN` | "giving up: " and the reason |
 ///
+/// None is written of a request that nothing in the rule could retry, unless it has a
+/// [`RetryLog`](crate::RetryLog) or the policy something for a single attempt, such as an observer.
+///
 /// They have these fields, and never a query string, user info or the value of a header.
 ///
 /// | field | value |
