@@ -55,6 +55,17 @@ pub enum RetryError {
 }
 
 impl RetryError {
+    /// A short name that stays the same, for metrics and logs: in snake case, such as
+    /// `total_timeout`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TotalTimeout { .. } => "total_timeout",
+            Self::HeadTimeout { .. } => "head_timeout",
+            Self::OriginPaused { .. } => "origin_paused",
+            Self::BodySource { .. } => "body_source",
+        }
+    }
+
     fn is_timeout(&self) -> bool {
         match self {
             Self::TotalTimeout { .. } | Self::HeadTimeout { .. } => true,
@@ -155,6 +166,7 @@ pub trait ErrorExt: sealed::Sealed {
     /// let error = request.send().await.unwrap_err();
     /// let own = error.retry_error().ok_or("one of this crate's own")?;
     /// assert_eq!(own.to_string(), "the total timeout was over before the first attempt");
+    /// assert_eq!(own.name(), "total_timeout");
     /// # Ok(())
     /// # }
     /// ```
@@ -223,6 +235,18 @@ mod tests {
             "the body source made no body",
         ];
         assert_eq!(shown, expected.map(|text| Some(text.to_owned())));
+    }
+
+    #[test]
+    fn each_has_a_name_for_a_label() {
+        let names = of_each_kind().map(|error| error.name());
+        let expected = [
+            "total_timeout",
+            "head_timeout",
+            "origin_paused",
+            "body_source",
+        ];
+        assert_eq!(names, expected);
     }
 
     #[test]
