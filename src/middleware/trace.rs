@@ -82,69 +82,63 @@ mod on {
         };
     }
 
+    /// Writes an event about a call, unless the level is off.
+    macro_rules! about {
+        ($call:expr, $level:expr, $($fields:tt)*) => {
+            at!($level, (), event!(
+                method = %$call.method,
+                host = $call.host,
+                label = $call.label.map(RetryLabel::as_str),
+                $($fields)*
+            ))
+        };
+    }
+
     /// A retry whose wait begins.
     pub(in crate::middleware) fn retry(event: &RetryEvent<'_>, level: LogLevel) {
-        at!(
+        about!(
+            event.call,
             level,
-            (),
-            event!(
-                method = %event.method(),
-                host = event.host(),
-                label = event.label().map(RetryLabel::as_str),
-                attempt = event.retry(),
-                outcome = %Outcome(event.result()),
-                wait_ms = millis(event.wait()),
-                "retrying"
-            )
+            attempt = event.retry(),
+            outcome = %Outcome(event.result()),
+            wait_ms = millis(event.wait()),
+            "retrying"
         );
     }
 
     /// An attempt that is held back, since the origin asked for rest.
     pub(in crate::middleware) fn paused(call: &CallFacts<'_>, wait: Duration, level: LogLevel) {
-        at!(
+        about!(
+            call,
             level,
-            (),
-            event!(
-                method = %call.method,
-                host = call.host,
-                label = call.label.map(RetryLabel::as_str),
-                wait_ms = millis(wait),
-                "waiting for the origin"
-            )
+            wait_ms = millis(wait),
+            "waiting for the origin"
         );
     }
 
     /// A send that was answered after a retry.
     pub(in crate::middleware) fn recovered(event: &RecoveredEvent<'_>, level: LogLevel) {
-        at!(
+        about!(
+            event.call,
             level,
-            (),
-            event!(
-                method = %event.method(),
-                host = event.host(),
-                label = event.label().map(RetryLabel::as_str),
-                attempt = event.attempts(),
-                outcome = %Outcome(AttemptResult::Status(event.status())),
-                "recovered"
-            )
+            attempt = event.attempts(),
+            outcome = %Outcome(AttemptResult::Status(event.status())),
+            "recovered"
         );
     }
 
     /// A send that is given up.
     pub(in crate::middleware) fn stop(event: &StopEvent<'_>, level: LogLevel) {
-        at!(
+        about!(
+            event.call,
             level,
-            (),
-            event!(
-                method = %event.method(),
-                host = event.host(),
-                label = event.label().map(RetryLabel::as_str),
-                attempt = event.attempts(),
-                outcome = event.result().map(|result| tracing::field::display(Outcome(result))),
-                reason = event.reason().name(),
-                "giving up: {}",
-                event.reason()
-            )
+            attempt = event.attempts(),
+            outcome = event
+                .result()
+                .map(|result| tracing::field::display(Outcome(result))),
+            reason = event.reason().name(),
+            "giving up: {}",
+            event.reason()
         );
     }
 
