@@ -256,6 +256,59 @@ async fn a_get_that_is_said_to_be_unsafe_keeps_a_work_from_being_done_again() {
     assert_stopped(&went, 1, StopReason::MethodNotAllowed);
 }
 
+/// Likewise if it was answered, and it is another send that failed. Twins: nothing was said of it, or
+/// that it is safe.
+#[tokio::test(start_paused = true)]
+async fn a_get_that_is_said_to_be_unsafe_counts_beside_the_one_that_failed() {
+    for (stated, calls, reason) in [
+        (Some(false), 1, StopReason::MethodNotAllowed),
+        (Some(true), 4, StopReason::Exhausted),
+        (None, 4, StopReason::Exhausted),
+    ] {
+        let transport = Transport::choose(|request| match request.url().path() {
+            "/order" => ok(),
+            _ => status(503),
+        });
+        let client = without_retries(&transport);
+        let went = run(at_once(), async |_| {
+            let order = client.get(format!("{URL}order"));
+            match stated {
+                Some(safe) => order.with_extension(ReplaySafe(safe)).send().await?,
+                None => order.send().await?,
+            };
+            get(&client, "").await
+        })
+        .await;
+        assert_stopped(&went, calls, reason);
+    }
+}
+
+/// A POST that the client's own rule has sent again after it was lost, and that was refused then.
+/// The twin: it was refused each time.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_does_not_hide_that_an_answer_was_lost_before() {
+    let lost = || fail(errors::closed());
+    let refused = || status(503);
+    for (first, calls, reason) in [
+        (lost(), 1, StopReason::MethodNotAllowed),
+        (refused(), 2, StopReason::Exhausted),
+    ] {
+        let transport = Transport::new([first, refused(), refused(), refused()]);
+        let once = RetryRule {
+            max_retries: 1,
+            sent_failures: Methods::Any,
+            ..any()
+        };
+        let client = client(&transport, once);
+        let twice = RetryRule {
+            max_retries: 2,
+            ..any()
+        };
+        let went = run(twice, async |_| post(&client, "").await).await;
+        assert_stopped(&went, calls, reason);
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_word_of_the_task_holds_for_the_whole_work() {
     let transport = only_posts();

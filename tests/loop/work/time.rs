@@ -1,4 +1,6 @@
-use reqwest_retry_rules::{Deadline, ErrorExt, Limits, StopReason, TotalTimeout, with_rule};
+use reqwest_retry_rules::{
+    Deadline, ErrorExt, Jitter, Limits, StopReason, TotalTimeout, with_rule,
+};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -108,14 +110,28 @@ async fn limits_take_the_time_of_the_work_for_repetitions_and_of_the_send_for_it
     // Each send starts 90 ms into its call, so the second is beyond 100 ms of the work.
     let transport = Transport::choose(|_| status(503));
     let client = client(&transport, limited.clone());
+    let begun = Instant::now();
     let went = run(limited, async |_| {
         sleep(ms(90)).await;
         get(&client, "").await
     })
     .await;
     assert_stopped(&went, 1, StopReason::HardLimit(ms(10)));
+    // The wait was not begun.
+    assert_eq!(begun.elapsed(), ms(180));
     // The send itself had its own 100 ms: nine retries, 10 ms apart.
     assert_eq!(transport.count(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wait_before_a_repetition_has_jitter() {
+    let transport = Transport::new([status(503), ok()]);
+    let client = without_retries(&transport);
+    let mut rule = waiting(1000);
+    rule.backoff.jitter = Jitter::Full;
+    let policy = RetryPolicy::from(rule).jitter_source(|| 0.25);
+    assert_done(&run(policy, async |_| get(&client, "").await).await, 2);
+    assert_eq!(transport.times(), [0, 250]);
 }
 
 #[tokio::test(start_paused = true)]

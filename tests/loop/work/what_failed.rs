@@ -1,5 +1,6 @@
 use reqwest_retry_rules::{
-    AttemptResult, BodySource, FreshBody, Judgement, StopReason, TransportError, WaitSource,
+    AttemptResult, BodySource, FreshBody, Judgement, PauseTerms, StopReason, TotalTimeout,
+    TransportError, WaitSource,
 };
 
 use super::*;
@@ -207,6 +208,29 @@ async fn a_total_timeout_and_a_head_timeout_of_a_send_are_timeouts() {
         let went = run(without, async |_| get(&client, "").await).await;
         assert_stopped(&went, 1, StopReason::NotRetryable);
     }
+}
+
+/// The work's policy pauses nothing: it is the client's that does.
+#[tokio::test(start_paused = true)]
+async fn a_send_that_an_origin_held_back_is_tried_again_when_the_origin_is_ready() {
+    let transport = Transport::new([status(503).header("retry-after", "2"), ok()]);
+    let never = RetryRule {
+        max_retries: 0,
+        ..at_once()
+    };
+    let policy = RetryPolicy::from(never).pause_origins(PauseTerms {
+        spread: 0,
+        ..PauseTerms::default()
+    });
+    let client = client(&transport, policy);
+    client.get(URL).send().await.unwrap();
+    let went = run(at_once(), async |_| {
+        let request = client.get(URL).with_extension(TotalTimeout(ms(1000)));
+        request.send().await
+    })
+    .await;
+    assert_done(&went, 2);
+    assert_eq!(transport.times(), [0, 2000]);
 }
 
 #[tokio::test(start_paused = true)]
