@@ -9,6 +9,7 @@
 //! | what failed is what the error says | `what_failed` |
 //! | the promise holds for the whole work | `promise` |
 //! | works and sends inside works and sends | `inside_out` |
+//! | what a judge wants again | `judged` |
 //! | the time of a work, and its overrides | `time` |
 //! | observers, events, reports, budget | `told` |
 //! | a call that makes more sends than are kept | `many_sends` |
@@ -17,6 +18,7 @@
 mod bad_works;
 mod count;
 mod inside_out;
+mod judged;
 mod many_sends;
 mod promise;
 mod shape;

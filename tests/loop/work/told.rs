@@ -35,8 +35,9 @@ impl RetryObserver for Told {
     }
 
     fn on_recovered(&self, event: &RecoveredEvent<'_>) {
+        let host = event.host().unwrap_or("none");
         self.note(format!(
-            "recovered {} {} {}",
+            "recovered {} {} {host} {}",
             event.attempts(),
             event.method(),
             event.status()
@@ -72,7 +73,7 @@ async fn retries_of_sends_and_repetitions_are_told_and_the_end_once() {
         "retry 1 GET origin.test 503".to_owned(),
         format!("retry 2 GET origin.test {BROKEN}"),
         "retry 3 GET origin.test 503".to_owned(),
-        "recovered 4 GET 200 OK".to_owned(),
+        "recovered 4 GET origin.test 200 OK".to_owned(),
     ];
     assert_eq!(told.take(), expected);
 }
@@ -95,6 +96,25 @@ async fn a_work_that_is_given_up_is_told_once_of_the_work_alone() {
     let went = run(policy, async |_| Ok(client.post(URL).send().await?)).await;
     assert_done(&went, 1);
     assert_eq!(told.take(), [""; 0]);
+}
+
+/// Nobody need hold a log.
+#[tokio::test(start_paused = true)]
+async fn a_work_that_recovered_names_its_last_send() {
+    let (policy, told) = watched();
+    let transport = Transport::new([status(503), ok(), status(201)]);
+    let client = without_retries(&transport);
+    let work = policy.run(async |_| {
+        get(&client, "").await?;
+        let put = client.put("http://other.test/").send().await?;
+        Ok::<_, Error>(put)
+    });
+    work.await.unwrap();
+    let expected = [
+        "retry 1 GET origin.test 503",
+        "recovered 2 PUT other.test 201 Created",
+    ];
+    assert_eq!(told.take(), expected);
 }
 
 #[tokio::test(start_paused = true)]
