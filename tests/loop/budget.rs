@@ -205,14 +205,14 @@ mod origins {
 mod an_empty_one {
     use super::*;
 
-    /// Notes how often it was told what.
+    /// Counts the events.
     #[derive(Default)]
-    struct Told {
+    struct Counted {
         retries: AtomicU32,
         stops: AtomicU32,
     }
 
-    impl RetryObserver for Told {
+    impl RetryObserver for Counted {
         fn on_retry(&self, _: &RetryEvent<'_>) {
             self.retries.fetch_add(1, Ordering::Relaxed);
         }
@@ -225,9 +225,9 @@ mod an_empty_one {
 
     #[tokio::test(start_paused = true)]
     async fn gives_back_what_there_is_and_says_why() {
-        let told = Arc::new(Told::default());
+        let counted = Arc::new(Counted::default());
         let transport = Transport::new([status(503).body("busy")]);
-        let policy = policy().budget(only(0)).observer(Arc::clone(&told));
+        let policy = policy().budget(only(0)).observer(Arc::clone(&counted));
         let response = client(&transport, policy).get(SICK).send().await.unwrap();
         let report = response.retry_report().unwrap();
         assert_eq!(report.stop_reason(), Some(StopReason::Throttled));
@@ -235,8 +235,8 @@ mod an_empty_one {
         assert_eq!(report.records()[0].wait(), None);
         assert_eq!((report.attempts(), response.status().as_u16()), (1, 503));
         assert_eq!(response.text().await.unwrap(), "busy");
-        assert_eq!(told.retries.load(Ordering::Relaxed), 0);
-        assert_eq!(told.stops.load(Ordering::Relaxed), 1);
+        assert_eq!(counted.retries.load(Ordering::Relaxed), 0);
+        assert_eq!(counted.stops.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test(start_paused = true)]

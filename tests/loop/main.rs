@@ -27,9 +27,9 @@ mod send_loop;
 mod several_at_once;
 mod shared_map;
 mod shared_policy;
+mod stop_events;
 #[cfg(feature = "serde")]
 mod strategies;
-mod told_of_stops;
 mod total_timeouts;
 mod tracing;
 mod work;

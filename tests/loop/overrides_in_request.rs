@@ -27,15 +27,15 @@ async fn sent(request: RequestBuilder, server: &H1) -> (usize, u16) {
 }
 
 #[derive(Default)]
-struct Told(AtomicU32);
+struct Counted(AtomicU32);
 
-impl Told {
+impl Counted {
     fn times(&self) -> u32 {
         self.0.swap(0, Ordering::Relaxed)
     }
 }
 
-impl RetryObserver for Told {
+impl RetryObserver for Counted {
     fn on_retry(&self, _: &RetryEvent<'_>) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -119,7 +119,7 @@ async fn a_rule_is_replaced_whole() {
 
 #[tokio::test]
 async fn a_rule_keeps_the_rest_of_the_policy_and_a_policy_replaces_it() {
-    let (built_with, carried) = (Arc::new(Told::default()), Arc::new(Told::default()));
+    let (built_with, carried) = (Arc::new(Counted::default()), Arc::new(Counted::default()));
     let client = retrying(RetryPolicy::from(RetryRule::never()).observer(built_with.clone()));
     let policy = RetryPolicy::from(RetryRule::never()).observer(carried.clone());
     let policy_that_retries = RetryPolicy::from(at_once()).observer(carried.clone());

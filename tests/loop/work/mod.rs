@@ -11,19 +11,19 @@
 //! | works and sends inside works and sends | `inside_out` |
 //! | what a judge wants again | `judged` |
 //! | the time of a work, and its overrides | `time` |
-//! | observers, events, reports, budget | `told` |
+//! | observers, events, reports, budget | `events` |
 //! | a call that makes more sends than are kept | `many_sends` |
 //! | panics, drops, works that never send | `bad_works` |
 
 mod bad_works;
 mod count;
+mod events;
 mod inside_out;
 mod judged;
 mod many_sends;
 mod promise;
 mod shape;
 mod time;
-mod told;
 mod what_failed;
 
 use std::future::Future;

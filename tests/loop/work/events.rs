@@ -11,9 +11,9 @@ use crate::support::scripted::{client, ms, status, times};
 
 /// Writes down what it is called with.
 #[derive(Default)]
-struct Told(Mutex<Vec<String>>);
+struct Events(Mutex<Vec<String>>);
 
-impl Told {
+impl Events {
     fn note(&self, what: String) {
         self.0.lock().unwrap().push(what);
     }
@@ -23,7 +23,7 @@ impl Told {
     }
 }
 
-impl RetryObserver for Told {
+impl RetryObserver for Events {
     fn on_retry(&self, event: &RetryEvent<'_>) {
         let host = event.host().unwrap_or("none");
         self.note(format!(
@@ -54,17 +54,20 @@ impl RetryObserver for Told {
     }
 }
 
-fn watched() -> (RetryPolicy, Arc<Told>) {
-    let told = Arc::new(Told::default());
-    (RetryPolicy::from(at_once()).observer(told.clone()), told)
+fn watched() -> (RetryPolicy, Arc<Events>) {
+    let events = Arc::new(Events::default());
+    (
+        RetryPolicy::from(at_once()).observer(events.clone()),
+        events,
+    )
 }
 
 const BROKEN: &str = "the response's body broke off";
 
 #[tokio::test(start_paused = true)]
-async fn retries_of_sends_and_repetitions_are_told_and_the_end_once() {
+async fn retries_of_sends_and_repetitions_are_events_and_the_end_is_one() {
     assert_eq!(TransportError::Body.to_string(), BROKEN);
-    let (policy, told) = watched();
+    let (policy, events) = watched();
     let transport = Transport::new([status(503), broken(), status(503), ok().body("whole")]);
     let client = client(&transport, policy.clone());
     let went = run(policy, async |_| read(&client, "").await).await;
@@ -75,12 +78,12 @@ async fn retries_of_sends_and_repetitions_are_told_and_the_end_once() {
         "retry 3 GET origin.test 503".to_owned(),
         "recovered 4 GET origin.test 200 OK".to_owned(),
     ];
-    assert_eq!(told.take(), expected);
+    assert_eq!(events.take(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_work_that_is_given_up_is_told_once_of_the_work_alone() {
-    let (policy, told) = watched();
+async fn a_work_that_is_given_up_makes_one_event_of_the_work_alone() {
+    let (policy, events) = watched();
     let transport = Transport::choose(|_| status(503));
     let client = client(&transport, policy.clone());
     let went = run(policy.clone(), async |_| get(&client, "").await).await;
@@ -91,17 +94,17 @@ async fn a_work_that_is_given_up_is_told_once_of_the_work_alone() {
         "retry 3 GET origin.test 503",
         "stop 4 GET exhausted",
     ];
-    assert_eq!(told.take(), expected);
+    assert_eq!(events.take(), expected);
     // A send that is given up in a work that succeeds is no end.
     let went = run(policy, async |_| Ok(client.post(URL).send().await?)).await;
     assert_done(&went, 1);
-    assert_eq!(told.take(), [""; 0]);
+    assert_eq!(events.take(), [""; 0]);
 }
 
 /// Nobody need hold a log.
 #[tokio::test(start_paused = true)]
 async fn a_work_that_recovered_names_its_last_send() {
-    let (policy, told) = watched();
+    let (policy, events) = watched();
     let transport = Transport::new([status(503), ok(), status(201)]);
     let client = without_retries(&transport);
     let work = policy.run(async |_| {
@@ -114,21 +117,21 @@ async fn a_work_that_recovered_names_its_last_send() {
         "retry 1 GET origin.test 503",
         "recovered 2 PUT other.test 201 Created",
     ];
-    assert_eq!(told.take(), expected);
+    assert_eq!(events.take(), expected);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_work_that_succeeds_at_once_tells_nothing() {
-    let (policy, told) = watched();
+async fn a_work_that_succeeds_at_once_makes_no_event() {
+    let (policy, events) = watched();
     let transport = Transport::new([ok()]);
     let client = client(&transport, policy.clone());
     policy.run(async |_| get(&client, "").await).await.unwrap();
-    assert_eq!(told.take(), [""; 0]);
+    assert_eq!(events.take(), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_a_nested_work_is_not_told() {
-    let (policy, told) = watched();
+async fn the_end_of_a_nested_work_is_no_event() {
+    let (policy, events) = watched();
     let transport = Transport::new([status(503), ok(), status(404)]);
     let client = without_retries(&transport);
     let went = run(policy.clone(), async |_| {
@@ -138,19 +141,19 @@ async fn the_end_of_a_nested_work_is_not_told() {
     .await;
     assert_stopped(&went, 1, StopReason::NotRetryable);
     assert_eq!(
-        told.take(),
+        events.take(),
         ["retry 1 GET origin.test 503", "stop 2 GET not_retryable"]
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_work_whose_sends_were_not_seen_has_a_method_that_says_so() {
-    let (policy, told) = watched();
+    let (policy, events) = watched();
     let outcome = policy
         .run_judged(|_| Failure::Stop, async |_| Err::<(), _>("no sends"))
         .await;
     assert!(outcome.is_err());
-    assert_eq!(told.take(), ["stop 1 UNSEEN not_retryable"]);
+    assert_eq!(events.take(), ["stop 1 UNSEEN not_retryable"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +263,7 @@ async fn a_repetition_waits_for_the_rest_that_the_origin_asks_for() {
     let policy = RetryPolicy::from(at_once()).pause_origins(terms);
     let transport = Transport::new([status(429).header("retry-after", "3"), broken(), ok()]);
     let client = client(&transport, policy.clone());
-    // The POST is refused and not sent again; what it was told holds for the GET.
+    // The POST is refused and not sent again; what it was events holds for the GET.
     let went = run(policy, async |attempt| {
         if attempt == 1 {
             let _ = post(&client, "").await;
