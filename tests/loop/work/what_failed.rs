@@ -146,6 +146,17 @@ async fn the_headers_are_those_of_the_send_whose_url_and_status_fit() {
     }
 }
 
+/// The error has the URL of the response, which is not what was asked for.
+#[tokio::test(start_paused = true)]
+async fn a_send_that_was_answered_from_elsewhere_after_a_redirect_is_found() {
+    let transport = Transport::choose(|_| status(503).answered_by("http://elsewhere.test/"));
+    let client = without_retries(&transport);
+    let went = run(at_once(), async |_| get(&client, "").await).await;
+    assert_stopped(&went, 4, StopReason::Exhausted);
+    let went = run(at_once(), async |_| post(&client, "").await).await;
+    assert_stopped(&went, 1, StopReason::MethodNotAllowed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn of_several_sends_that_fit_it_is_the_one_that_is_least_to_be_repeated() {
     for (method, calls) in [(Method::POST, 1), (Method::GET, 4)] {
