@@ -34,6 +34,8 @@ use crate::rule::StopReason;
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.
 ///
+/// Nothing is read or noted before the first poll: that is when a send begins.
+///
 /// What few sends need is [`boxed`]. Every send allocates the rest, and up to 1032 bytes glibc's
 /// allocator has a fast path.
 #[expect(
@@ -41,7 +43,7 @@ use crate::rule::StopReason;
     reason = "it lends its request, and an `async fn` would hold that twice"
 )]
 pub(super) fn send<'send, C: Chain + 'send>(
-    policy: Cow<'send, RetryPolicy>,
+    policy: impl FnOnce() -> Cow<'send, RetryPolicy> + Send + 'send,
     mut request: Request,
     extensions: &'send mut Extensions,
     chain: C,
@@ -55,6 +57,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
         }
         // A report that an earlier send left in a map that is used again.
         extensions.remove::<RetryReport>();
+        let policy = policy();
         let in_force = InForce::new(&policy, &per_request, request.url());
         let work = tracking::current_work();
         if work.is_none() && in_force.passes_through(request.method(), idempotent) {
@@ -155,7 +158,8 @@ mod tests {
         let policy = RetryPolicy::from(RetryRule::transient());
         let request = Request::new(Method::GET, "http://a.test/".parse().unwrap());
         let mut extensions = Extensions::new();
-        let sending = send(Cow::Borrowed(&policy), request, &mut extensions, &client);
+        let policy = || Cow::Borrowed(&policy);
+        let sending = send(policy, request, &mut extensions, &client);
         // A middleware's chain is two words larger than a client.
         let size = size_of_val(&sending) + 2 * size_of::<usize>();
         assert!(size <= 1032, "{size}");

@@ -130,26 +130,38 @@ impl<F: Future + Unpin> Future for Running<F> {
 
 /// While it lives the attempt is the current one; then the one around it is again, also after a
 /// panic.
-struct Entered<'a>(&'a mut InFlight);
+///
+/// If the thread keeps no current one any more, nothing is noted, and so the worst is assumed.
+struct Entered<'a> {
+    own: &'a mut InFlight,
+    is_current: bool,
+}
 
 impl<'a> Entered<'a> {
     #[inline]
     fn new(own: &'a mut InFlight) -> Self {
-        swap(own);
-        Self(own)
+        let is_current = swap(own);
+        if !is_current {
+            own.notes.fate = Fate::Replaced;
+        }
+        Self { own, is_current }
     }
 }
 
 impl Drop for Entered<'_> {
+    #[inline]
     fn drop(&mut self) {
-        swap(self.0);
+        if self.is_current {
+            swap(self.own);
+        }
     }
 }
 
-/// Puts an attempt in the place of the current one, and the other way round.
+/// Puts an attempt in the place of the current one, and the other way round. False if there is no
+/// such place.
 #[inline]
-fn swap(own: &mut InFlight) {
-    with_current(|current| std::mem::swap(current, own));
+fn swap(own: &mut InFlight) -> bool {
+    with_current(|current| std::mem::swap(current, own)).is_some()
 }
 
 /// Runs `change` on the current attempt. It is not run while the thread ends, and not by what is
@@ -245,4 +257,51 @@ fn note(change: impl FnOnce(&mut Notes)) {
             change(&mut current.notes);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::task::Waker;
+
+    use super::*;
+
+    /// Whether an attempt that is polled now, and ends at once, may have been processed.
+    fn may_be_processed() -> bool {
+        let mut running = Running::new(1, std::future::ready(()));
+        let polled = Pin::new(&mut running).poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready());
+        running.into_notes().processed(|_, _| false)
+    }
+
+    #[test]
+    fn what_runs_while_its_thread_ends_may_have_been_processed() {
+        struct Last(mpsc::Sender<bool>);
+
+        impl Drop for Last {
+            fn drop(&mut self) {
+                let _ = self.0.send(may_be_processed());
+            }
+        }
+
+        thread_local! {
+            static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+        }
+
+        let (sender, processed) = mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            // What a thread used first goes last.
+            LAST.set(Some(Last(sender)));
+            may_be_processed()
+        });
+        assert!(!thread.join().unwrap());
+        assert_eq!(processed.recv(), Ok(true));
+    }
+
+    #[test]
+    fn what_runs_while_a_note_is_made_may_have_been_processed() {
+        assert!(!may_be_processed());
+        assert_eq!(with_current(|_| may_be_processed()), Some(true));
+        assert!(!may_be_processed());
+    }
 }
