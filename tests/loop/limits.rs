@@ -636,6 +636,25 @@ mod each_attempt {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn of_a_head_timeout_and_the_total_the_one_that_ran_out_counts() {
+        for (head, total, attempts, ended) in [(50, 10, 1, 10), (50, 10_000, 11, 2_400)] {
+            let transport = Transport::choose(|_| hang());
+            let policy = RetryPolicy::from(rule());
+            let policy = policy.head_timeout(ms(head)).total_timeout(ms(total));
+            let (outcome, report) = get(&transport, policy).await;
+            assert_eq!(report.attempts(), attempts, "{head} {total}");
+            assert_eq!(transport.now(), ended, "{head} {total}");
+            let error = outcome.unwrap_err();
+            let name = error.retry_error().map(RetryError::name);
+            let expected = match attempts {
+                1 => "total_timeout",
+                _ => "head_timeout",
+            };
+            assert_eq!(name, Some(expected), "{head} {total}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn attempts_that_time_out_come_back_as_they_came_where_no_time_is_left() {
         let transport = Transport::new(times(2, time_out));
         let policy = RetryPolicy::from(rule())

@@ -11,7 +11,7 @@ use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
 use reqwest_retry_rules::{
-    AttemptResult, BodySource, Judgement, Methods, Overrides, ReplaySafe, ResponseHead,
+    AttemptResult, BodySource, Judgement, Methods, Overrides, ReplaySafe, ResponseHead, RetryLog,
     RetryMiddleware, RetryPolicy, RetryRule, StopReason, client_builder, with_overrides, with_rule,
 };
 
@@ -505,9 +505,14 @@ async fn a_stream_that_was_begun_further_in_is_not_sent_again() {
     let client = around(Peek);
     let pieces = || futures_util::stream::iter(["one", "two"].map(Ok::<_, std::io::Error>));
     let stream = reqwest::Body::wrap_stream(pieces());
-    let (_, went) = send(client.put(URL).body(stream)).await;
-    let stop = StopReason::NotReplayable;
-    assert_eq!(went, Went::stopped([Failure(Dns)], stop));
+    let log = RetryLog::new();
+    let request = client.put(URL).body(stream).with_extension(log.clone());
+    request.send().await.unwrap_err();
+    let report = log.report().unwrap();
+    assert_eq!(report.stop_reason(), Some(StopReason::NotReplayable));
+    // No retry was begun, not even its wait.
+    let record = &report.records()[0];
+    assert_eq!((record.result(), record.wait()), (Failure(Dns), None));
     // The twin: one that nobody looked into comes back.
     let client = retrying(support::client().dns_resolver(Names::new()), at_once(2));
     let stream = reqwest::Body::wrap_stream(pieces());

@@ -138,6 +138,18 @@ async fn what_was_lost_under_a_key_that_is_made_for_each_attempt_is_not_unsent()
     assert_eq!(keys(&server, &KEY), ["0"]);
 }
 
+/// Nor is it if the request around it has another key there, or this one elsewhere.
+#[tokio::test]
+async fn a_key_counts_only_with_its_header_and_its_value() {
+    for (header, value) in [(KEY, "mine"), (HeaderName::from_static("x-key"), "0")] {
+        let server = H1::start([Act::CloseAfterReading, Act::ok("fine")]).await;
+        let client = around(Keying(keyed(&server, KEY), AtomicUsize::new(0)));
+        let (_, went) = send(post(&client).header(header, value)).await;
+        assert_eq!(went, once());
+        assert_eq!(keys(&server, &KEY), ["0"]);
+    }
+}
+
 /// The request around it has a key, but the nested client's is in another header.
 #[tokio::test]
 async fn a_key_in_another_header_does_not_make_it_unsent_either() {
