@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +14,11 @@ use super::work_call::WorkCall;
 
 thread_local! {
     /// The attempt that is being polled on this thread.
-    static CURRENT: RefCell<InFlight> = const { RefCell::new(InFlight::NONE) };
+    ///
+    /// When the thread ends none is, so nothing is left to drop. What is never dropped can be used to
+    /// the last: by a send that another thread-local makes when it is dropped, for instance.
+    static CURRENT: RefCell<ManuallyDrop<InFlight>> =
+        const { RefCell::new(ManuallyDrop::new(InFlight::NONE)) };
 }
 
 /// An attempt on its way.
@@ -97,13 +102,18 @@ pub(in crate::middleware) struct Running<F> {
 }
 
 impl<F> Running<F> {
-    /// Runs the rest of the chain for the request whose extensions live at this [`address`].
+    /// Runs the rest of the chain, which `run` calls, for the request whose extensions live at this
+    /// [`address`]. The mark is set for the call too: a middleware may do something before it gives
+    /// its future.
     #[inline]
-    pub(in crate::middleware) fn new(map: usize, chain: F) -> Self {
-        let own = InFlight {
+    pub(in crate::middleware) fn new(map: usize, run: impl FnOnce() -> F) -> Self {
+        let mut own = InFlight {
             map,
             ..InFlight::NONE
         };
+        let entered = Entered::new(&mut own);
+        let chain = run();
+        drop(entered);
         Self { chain, own }
     }
 
@@ -152,12 +162,12 @@ fn swap(own: &mut InFlight) {
     with_current(|current| std::mem::swap(current, own));
 }
 
-/// Runs `change` on the current attempt. It is not run while the thread ends, and not by what is
-/// dropped inside another change.
+/// Runs `change` on the current attempt. It must run no code of the caller's, not even by dropping
+/// something: what that code sends would not be noted.
 #[inline]
 fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
     CURRENT
-        .try_with(|current| Some(change(&mut *current.try_borrow_mut().ok()?)))
+        .try_with(|current| Some(change(&mut **current.try_borrow_mut().ok()?)))
         .ok()
         .flatten()
 }
@@ -227,15 +237,18 @@ pub(super) fn note_replaced() {
 /// Notes a send that begins inside the attempt around this, if there is one. `make` says what is
 /// known of it.
 pub(super) fn note_nested(make: impl FnOnce() -> NestedSend) -> Option<NestedSend> {
-    with_current(|current| {
+    let (nested, forgotten) = with_current(|current| {
         (current.map != 0).then(|| {
             let nested = make();
             let nested_sends = &mut current.notes.nested;
-            nested_sends.get_or_insert_default().add(&nested);
-            nested
+            let forgotten = nested_sends.get_or_insert_default().add(&nested);
+            (nested, forgotten)
         })
     })
-    .flatten()
+    .flatten()?;
+    // Only now: a key may be of a type of the caller's.
+    drop(forgotten);
+    Some(nested)
 }
 
 /// Outside an attempt nobody asks for what is noted.
