@@ -56,7 +56,7 @@ impl Middleware for RetryMiddleware {
         'chain: 'send,
         Self: 'send,
     {
-        let sent = Box::pin(send::send(self.policy(), request, extensions, next));
+        let sent = Box::pin(send::send(|| self.policy(), request, extensions, next));
         Box::pin(async { sent.await.map_err(into_astral) })
     }
 }

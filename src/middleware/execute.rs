@@ -80,6 +80,6 @@ impl RetryPolicy {
         request: Request,
         extensions: &mut Extensions,
     ) -> Result<Response> {
-        send::send(Cow::Borrowed(self), request, extensions, client).await
+        send::send(|| Cow::Borrowed(self), request, extensions, client).await
     }
 }

@@ -140,6 +140,6 @@ impl Middleware for RetryMiddleware {
         'chain: 'send,
         Self: 'send,
     {
-        Box::pin(send::send(self.policy(), request, extensions, next))
+        Box::pin(send::send(|| self.policy(), request, extensions, next))
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use reqwest_middleware::ClientBuilder;
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next, Result};
 use reqwest_retry_rules::{
     BudgetTerms, PauseTerms, ResponseExt, RetryBudget, RetryMiddleware, RetryPolicy, RetryReport,
     RetryRule, SharedPolicy, StopReason,
@@ -43,6 +45,36 @@ async fn a_send_keeps_the_policy_that_it_began_with_and_the_next_has_the_new_one
     assert_eq!(sent.unwrap().attempts(), 4);
     assert_eq!(client.get(URL).send().await.unwrap().attempts(), 1);
     assert_eq!(shared.current().rule(), &retries(0));
+}
+
+/// A send begins when its future is first polled, not when that is made.
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_is_exchanged_before_the_first_poll_is_the_one_that_counts() {
+    struct Exchange(SharedPolicy);
+
+    #[async_trait::async_trait]
+    impl Middleware for Exchange {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> Result<Response> {
+            let rest = next.run(request, extensions);
+            self.0.replace(retries(1));
+            rest.await
+        }
+    }
+
+    let transport = Transport::choose(|_| status(503));
+    let shared = SharedPolicy::new(retries(3));
+    crate::support::install_crypto();
+    let client = ClientBuilder::new(reqwest::Client::new())
+        .with(Exchange(shared.clone()))
+        .with(RetryMiddleware::shared(shared.clone()))
+        .with(transport.clone())
+        .build();
+    assert_eq!(client.get(URL).send().await.unwrap().attempts(), 2);
 }
 
 /// One retry for each policy, as long as nothing is earned.

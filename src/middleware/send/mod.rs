@@ -34,6 +34,7 @@ use crate::rule::StopReason;
 /// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
 /// sent until there is an answer or a reason to stop.
 ///
+/// `policy` gives the one that is in force when the future is first polled: nothing happens before.
 /// What few sends need is [`boxed`]. Every send allocates the rest, and up to 1032 bytes glibc's
 /// allocator has a fast path.
 #[expect(
@@ -41,12 +42,13 @@ use crate::rule::StopReason;
     reason = "it lends its request, and an `async fn` would hold that twice"
 )]
 pub(super) fn send<'send, C: Chain + 'send>(
-    policy: Cow<'send, RetryPolicy>,
+    policy: impl FnOnce() -> Cow<'send, RetryPolicy> + Send + 'send,
     mut request: Request,
     extensions: &'send mut Extensions,
     chain: C,
 ) -> impl Future<Output = Result<Response>> + Send + 'send {
     async move {
+        let policy = policy();
         let per_request = PerRequest::in_force(extensions);
         let idempotent = per_request.idempotent(request.method());
         if tracking::carries(extensions) {
@@ -155,7 +157,7 @@ mod tests {
         let policy = RetryPolicy::from(RetryRule::transient());
         let request = Request::new(Method::GET, "http://a.test/".parse().unwrap());
         let mut extensions = Extensions::new();
-        let sending = send(Cow::Borrowed(&policy), request, &mut extensions, &client);
+        let sending = send(|| Cow::Borrowed(&policy), request, &mut extensions, &client);
         // A middleware's chain is two words larger than a client.
         let size = size_of_val(&sending) + 2 * size_of::<usize>();
         assert!(size <= 1032, "{size}");
