@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::{Mutex, mpsc};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -256,4 +257,64 @@ async fn a_chain_that_is_run_before_a_middleware_gave_its_future_is_one_chain() 
     assert_eq!((went, sent_on.count()), (once(), 1));
     let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
     assert_eq!(went, thrice());
+}
+
+/// The rest of the chain, and a POST when that is over and dropped.
+struct Parting<'send> {
+    rest: Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>,
+    client: ClientWithMiddleware,
+    url: String,
+}
+
+impl Future for Parting<'_> {
+    type Output = Result<Response>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.rest.as_mut().poll(cx)
+    }
+}
+
+impl Drop for Parting<'_> {
+    fn drop(&mut self) {
+        let sending = self.client.post(&self.url).send();
+        let _ = block_in_place(|| Handle::current().block_on(sending));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_lost_after_the_chain_had_ended_is_not_unsent() {
+    struct Parts(ClientWithMiddleware, String);
+
+    impl Middleware for Parts {
+        fn handle<'own, 'map, 'chain, 'send>(
+            &'own self,
+            request: Request,
+            extensions: &'map mut Extensions,
+            next: Next<'chain>,
+        ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
+        where
+            'own: 'send,
+            'map: 'send,
+            'chain: 'send,
+            Self: 'send,
+        {
+            Box::pin(Parting {
+                rest: next.run(request, extensions),
+                client: self.0.clone(),
+                url: self.1.clone(),
+            })
+        }
+    }
+
+    let (lost, nobody) = (H1::start(Act::CloseAfterReading).await, Refused::new());
+    for (url, expected) in [(lost.url("/"), once()), (nobody.url("/"), thrice())] {
+        let parts = Parts(retrying(support::client(), at_once(1)), url);
+        let client = reqwest_middleware::ClientBuilder::new(support::client().build().unwrap())
+            .with(RetryMiddleware::new(at_once(2)))
+            .with(parts)
+            .build();
+        let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
+        assert_eq!(went, expected);
+    }
+    assert_eq!(lost.count(), 1);
 }

@@ -152,6 +152,13 @@ mod tests {
         }
         assert!(harmless.open.len() <= MANY && lost.open.len() <= MANY);
         assert!(!have_lost(&harmless) && have_lost(&lost));
+        // Not one of those that were lost is remembered now.
+        for _ in 0..2 * MANY {
+            let one = send(None);
+            drop(lost.add(&one));
+            one.set_harmless();
+        }
+        assert!(have_lost(&lost));
     }
 
     #[test]
