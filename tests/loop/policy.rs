@@ -12,10 +12,10 @@ use http::{HeaderName, Method};
 use reqwest::{Body, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error, RequestBuilder};
 use reqwest_retry_rules::{
-    AttemptOutcome, AttemptResult, Backoff, Jitter, Methods, ReplaySafe, ResponseExt, RetryAfter,
-    RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryEvent, RetryObserver, RetryPolicy,
-    RetryRule, StatusMatch, StatusRule, StopEvent, StopReason, TransportError, WaitFormat,
-    WaitHeader, WaitSource, with_rule,
+    AttemptOutcome, AttemptResult, Backoff, Jitter, LogLevel, Methods, ReplaySafe, ResponseExt,
+    RetryAfter, RetryAfterCap, RetryAfterRole, RetryAfterSource, RetryEvent, RetryObserver,
+    RetryPolicy, RetryRule, StatusMatch, StatusRule, StopEvent, StopReason, TransportError,
+    WaitFormat, WaitHeader, WaitSource, with_rule,
 };
 
 use crate::support;
@@ -365,11 +365,51 @@ mod retry_if {
                 backoff: None,
             },
         );
-        let policy = RetryPolicy::from(rule).retry_if(Methods::Any, |head| head.status() == 409);
+        let policy = RetryPolicy::from(rule)
+            .retry_if(Methods::Any, |head| panic!("asked of {}", head.status()));
         let transport = Transport::new([status(409)]);
         let (outcome, report) = get(&transport, policy).await;
         assert_status(&outcome, 409);
         assert_eq!(report.stop_reason(), Some(StopReason::NotRetryable));
+    }
+
+    /// Nor of anything if there can be no retry: the request passes through.
+    #[tokio::test(start_paused = true)]
+    async fn it_is_not_asked_if_there_are_no_retries() {
+        for (max_retries, asked) in [(0, 0), (1, 2)] {
+            let count = Arc::new(AtomicU64::new(0));
+            let counting = count.clone();
+            let policy = RetryPolicy::from(RetryRule {
+                max_retries,
+                ..RetryRule::never()
+            })
+            .retry_if(Methods::Any, move |_| {
+                counting.fetch_add(1, Ordering::Relaxed);
+                true
+            });
+            let transport = Transport::choose(|_| status(409));
+            let answer = client(&transport, policy).get(URL).send().await.unwrap();
+            assert_eq!(answer.retry_report().is_some(), max_retries > 0);
+            assert_eq!(count.load(Ordering::Relaxed), asked);
+        }
+    }
+
+    /// Also if no retry is possible and nobody else asks for the URL.
+    #[tokio::test(start_paused = true)]
+    async fn it_knows_what_was_asked_for_if_another_answered() {
+        for methods in [Methods::Listed(vec![Method::PUT]), Methods::Any] {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let note = seen.clone();
+            let policy = RetryPolicy::from(rule())
+                .log_levels(LogLevel::Off, LogLevel::Off)
+                .retry_if(methods, move |head| {
+                    note.lock().unwrap().push(head.request_url().to_string());
+                    false
+                });
+            let transport = Transport::new([status(409).answered_by("http://other.test/")]);
+            send(&transport, policy, post).await.0.unwrap();
+            assert_eq!(*seen.lock().unwrap(), [URL]);
+        }
     }
 
     #[tokio::test(start_paused = true)]

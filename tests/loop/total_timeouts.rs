@@ -6,7 +6,7 @@ use reqwest_retry_rules::{
     Deadline, Overrides, RetryError, RetryPolicy, RetryRule, TotalTimeout, with_overrides,
 };
 
-use crate::support::scripted::{Transport, get_with, hang, ms, ok};
+use crate::support::scripted::{Transport, URL, client, get_with, hang, ms, ok};
 
 /// Where a send is given a bound, in milliseconds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -222,4 +222,50 @@ async fn a_total_timeout_of_its_own_counts_before_that_of_a_policy_that_the_requ
         outcome.unwrap_err();
         assert_eq!(transport.now(), ends, "{own:?}");
     }
+}
+
+/// Sends a GET that is never answered, and says after how many milliseconds its future came to what.
+async fn hanging(policy: RetryPolicy, own: Option<Deadline>) -> (u128, Option<String>) {
+    let transport = Transport::new([hang()]);
+    let mut request = client(&transport, policy).get(URL);
+    if let Some(deadline) = own {
+        request = request.with_extension(deadline);
+    }
+    // The twin: what has no bound is still on its way.
+    let sent = tokio::time::timeout(ms(1000), request.send()).await;
+    let error = sent.ok().map(|outcome| match outcome {
+        Err(reqwest_middleware::Error::Middleware(error)) => {
+            match error.downcast_ref::<RetryError>() {
+                Some(RetryError::TotalTimeout { .. }) => "total".to_owned(),
+                Some(RetryError::HeadTimeout { .. }) => "head".to_owned(),
+                other => format!("{other:?}"),
+            }
+        }
+        other => format!("{other:?}"),
+    });
+    (transport.now(), error)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_without_retries_has_a_bound_all_the_same() {
+    let never = || RetryPolicy::from(RetryRule::never());
+    let bounded = Some("total".to_owned());
+    let own = Some(Deadline::after(ms(70)));
+    assert_eq!(hanging(never(), own).await, (70, bounded.clone()));
+    let timed = never().total_timeout(ms(70));
+    assert_eq!(hanging(timed, None).await, (70, bounded));
+    assert_eq!(hanging(never(), None).await, (1000, None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_time_of_the_send_and_that_of_an_attempt_the_earlier_ends_it() {
+    let timed = |total, head| {
+        RetryPolicy::from(RetryRule::never())
+            .total_timeout(ms(total))
+            .head_timeout(ms(head))
+    };
+    let (total, head) = (Some("total".to_owned()), Some("head".to_owned()));
+    assert_eq!(hanging(timed(50, 70), None).await, (50, total.clone()));
+    assert_eq!(hanging(timed(70, 50), None).await, (50, head));
+    assert_eq!(hanging(timed(50, 50), None).await, (50, total));
 }

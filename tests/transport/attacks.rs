@@ -11,8 +11,9 @@ use reqwest_middleware::{ClientWithMiddleware, Middleware, Next, Result};
 use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
 use reqwest_retry_rules::{
-    AttemptResult, BodySource, Judgement, Methods, Overrides, ReplaySafe, ResponseHead, RetryLog,
-    RetryMiddleware, RetryPolicy, RetryRule, StopReason, client_builder, with_overrides, with_rule,
+    AttemptResult, BodySource, Judgement, LogLevel, Methods, Overrides, ReplaySafe, ResponseHead,
+    RetryLog, RetryMiddleware, RetryPolicy, RetryRule, StopReason, client_builder, with_overrides,
+    with_rule,
 };
 
 use crate::support;
@@ -185,6 +186,46 @@ async fn what_a_nested_client_lost_and_may_repeat_is_sent_again() {
     assert_eq!(went, thrice(Dns));
 }
 
+/// Of two sends inside one attempt the first was answered.
+#[tokio::test]
+async fn what_the_second_of_two_nested_sends_lost_is_not_unsent() {
+    let fine = H1::start(Act::ok("fine")).await;
+    let nobody = Refused::new();
+    let second = |server: String, first: String| {
+        let nested = retrying(support::client(), at_once(1));
+        around(Both(nested, first, server))
+    };
+    let lost = H1::start(Act::CloseAfterReading).await;
+    let client = second(lost.url("/"), fine.url("/"));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!((went, lost.count()), (once(AfterRedirect), 1));
+    // The other way round.
+    let client = second(fine.url("/"), lost.url("/"));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!((went, lost.count()), (once(AfterRedirect), 2));
+    // The twin: none was lost.
+    let client = second(nobody.url("/"), fine.url("/"));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!(went, thrice(Dns));
+}
+
+/// Sends two POSTs by another client, and goes on whatever came of them.
+struct Both(ClientWithMiddleware, String, String);
+
+#[async_trait::async_trait]
+impl Middleware for Both {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        let _ = self.0.post(&self.1).send().await;
+        let _ = self.0.post(&self.2).send().await;
+        next.run(request, extensions).await
+    }
+}
+
 /// The nested client gives up on an audit that its own middleware makes after the answer.
 #[tokio::test]
 async fn what_a_nested_client_took_for_its_own_failure_is_not_unsent() {
@@ -206,10 +247,19 @@ async fn what_a_nested_client_took_for_its_own_failure_is_not_unsent() {
     }
 
     let nobody = Refused::new();
-    for rule in [RetryRule::never(), RetryRule::transient(), at_once(0)] {
+    // Not a request that passes through, and still nothing but the send around it asks for its URL.
+    let timed = RetryPolicy::from(RetryRule::never())
+        .attempt_timeout(Duration::from_secs(60))
+        .log_levels(LogLevel::Off, LogLevel::Off);
+    for policy in [
+        RetryRule::never().into(),
+        RetryRule::transient().into(),
+        at_once(0).into(),
+        timed,
+    ] {
         let server = H1::start(Act::ok("fine")).await;
         let nested = reqwest_middleware::ClientBuilder::new(leading_to(&server).build().unwrap())
-            .with(RetryMiddleware::new(rule))
+            .with(RetryMiddleware::new(policy))
             .with(Audit(nobody.url("/audit")))
             .build();
         let client = around(Failover(nested));

@@ -17,6 +17,7 @@ mod fork;
 mod generated_keys;
 mod judge_body;
 mod lying_servers;
+mod odd_places;
 mod origin_pauses;
 mod other_requests;
 mod redirects;

@@ -41,7 +41,7 @@ impl<'a> SendExtensions<'a> {
         chain: &'run impl Chain,
     ) -> Running<Rest<'run>> {
         let address = tracking::address(self.map);
-        Running::new(address, chain.run(request, self.map))
+        Running::new(address, || chain.run(request, self.map))
     }
 
     /// Makes the map ready for the retry of this number.

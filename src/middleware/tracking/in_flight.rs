@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -13,7 +14,11 @@ use super::work_call::WorkCall;
 
 thread_local! {
     /// The attempt that is being polled on this thread.
-    static CURRENT: RefCell<InFlight> = const { RefCell::new(InFlight::NONE) };
+    ///
+    /// When the thread ends none is, so nothing is left to drop. What is never dropped can be used to
+    /// the last: by a send that another thread-local makes when it is dropped, for instance.
+    static CURRENT: RefCell<ManuallyDrop<InFlight>> =
+        const { RefCell::new(ManuallyDrop::new(InFlight::NONE)) };
 }
 
 /// An attempt on its way.
@@ -97,13 +102,18 @@ pub(in crate::middleware) struct Running<F> {
 }
 
 impl<F> Running<F> {
-    /// Runs the rest of the chain for the request whose extensions live at this [`address`].
+    /// Runs the rest of the chain, which `run` calls, for the request whose extensions live at this
+    /// [`address`]. The mark is set for the call too: a middleware may do something before it gives
+    /// its future.
     #[inline]
-    pub(in crate::middleware) fn new(map: usize, chain: F) -> Self {
-        let own = InFlight {
+    pub(in crate::middleware) fn new(map: usize, run: impl FnOnce() -> F) -> Self {
+        let mut own = InFlight {
             map,
             ..InFlight::NONE
         };
+        let entered = Entered::new(&mut own);
+        let chain = run();
+        drop(entered);
         Self { chain, own }
     }
 
@@ -130,46 +140,34 @@ impl<F: Future + Unpin> Future for Running<F> {
 
 /// While it lives the attempt is the current one; then the one around it is again, also after a
 /// panic.
-///
-/// If the thread keeps no current one any more, nothing is noted, and so the worst is assumed.
-struct Entered<'a> {
-    own: &'a mut InFlight,
-    is_current: bool,
-}
+struct Entered<'a>(&'a mut InFlight);
 
 impl<'a> Entered<'a> {
     #[inline]
     fn new(own: &'a mut InFlight) -> Self {
-        let is_current = swap(own);
-        if !is_current {
-            own.notes.fate = Fate::Replaced;
-        }
-        Self { own, is_current }
+        swap(own);
+        Self(own)
     }
 }
 
 impl Drop for Entered<'_> {
-    #[inline]
     fn drop(&mut self) {
-        if self.is_current {
-            swap(self.own);
-        }
+        swap(self.0);
     }
 }
 
-/// Puts an attempt in the place of the current one, and the other way round. False if there is no
-/// such place.
+/// Puts an attempt in the place of the current one, and the other way round.
 #[inline]
-fn swap(own: &mut InFlight) -> bool {
-    with_current(|current| std::mem::swap(current, own)).is_some()
+fn swap(own: &mut InFlight) {
+    with_current(|current| std::mem::swap(current, own));
 }
 
-/// Runs `change` on the current attempt. It is not run while the thread ends, and not by what is
-/// dropped inside another change.
+/// Runs `change` on the current attempt. It must run no code of the caller's, not even by dropping
+/// something: what that code sends would not be noted.
 #[inline]
 fn with_current<T>(change: impl FnOnce(&mut InFlight) -> T) -> Option<T> {
     CURRENT
-        .try_with(|current| Some(change(&mut *current.try_borrow_mut().ok()?)))
+        .try_with(|current| Some(change(&mut **current.try_borrow_mut().ok()?)))
         .ok()
         .flatten()
 }
@@ -239,15 +237,18 @@ pub(super) fn note_replaced() {
 /// Notes a send that begins inside the attempt around this, if there is one. `make` says what is
 /// known of it.
 pub(super) fn note_nested(make: impl FnOnce() -> NestedSend) -> Option<NestedSend> {
-    with_current(|current| {
+    let (nested, forgotten) = with_current(|current| {
         (current.map != 0).then(|| {
             let nested = make();
             let nested_sends = &mut current.notes.nested;
-            nested_sends.get_or_insert_default().add(&nested);
-            nested
+            let forgotten = nested_sends.get_or_insert_default().add(&nested);
+            (nested, forgotten)
         })
     })
-    .flatten()
+    .flatten()?;
+    // Only now: a key may be of a type of the caller's.
+    drop(forgotten);
+    Some(nested)
 }
 
 /// Outside an attempt nobody asks for what is noted.
@@ -257,51 +258,4 @@ fn note(change: impl FnOnce(&mut Notes)) {
             change(&mut current.notes);
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-    use std::task::Waker;
-
-    use super::*;
-
-    /// Whether an attempt that is polled now, and ends at once, may have been processed.
-    fn may_be_processed() -> bool {
-        let mut running = Running::new(1, std::future::ready(()));
-        let polled = Pin::new(&mut running).poll(&mut Context::from_waker(Waker::noop()));
-        assert!(polled.is_ready());
-        running.into_notes().processed(|_, _| false)
-    }
-
-    #[test]
-    fn what_runs_while_its_thread_ends_may_have_been_processed() {
-        struct Last(mpsc::Sender<bool>);
-
-        impl Drop for Last {
-            fn drop(&mut self) {
-                let _ = self.0.send(may_be_processed());
-            }
-        }
-
-        thread_local! {
-            static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
-        }
-
-        let (sender, processed) = mpsc::channel();
-        let thread = std::thread::spawn(move || {
-            // What a thread used first goes last.
-            LAST.set(Some(Last(sender)));
-            may_be_processed()
-        });
-        assert!(!thread.join().unwrap());
-        assert_eq!(processed.recv(), Ok(true));
-    }
-
-    #[test]
-    fn what_runs_while_a_note_is_made_may_have_been_processed() {
-        assert!(!may_be_processed());
-        assert_eq!(with_current(|_| may_be_processed()), Some(true));
-        assert!(!may_be_processed());
-    }
 }

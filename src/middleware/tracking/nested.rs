@@ -52,29 +52,38 @@ pub(super) struct NestedSends {
     forgotten: bool,
 }
 
+/// Sends that are forgotten. To drop them may run code of the caller's, by the values of their keys.
+#[must_use = "they are dropped where a send can be made"]
+pub(super) struct Forgotten(#[expect(dead_code, reason = "it is dropped")] Vec<Arc<Shared>>);
+
 /// When so many are remembered, those that are over are summed up.
 const MANY: usize = 16;
 
 impl NestedSends {
-    pub(super) fn add(&mut self, nested: &NestedSend) {
-        if self.open.len() >= MANY {
-            self.forget();
-        }
+    /// Adds one, and gives what is forgotten for it.
+    pub(super) fn add(&mut self, nested: &NestedSend) -> Forgotten {
+        let forgotten = if self.open.len() >= MANY {
+            self.forget()
+        } else {
+            Vec::new()
+        };
         self.open.push(Arc::clone(&nested.0));
+        Forgotten(forgotten)
     }
 
     /// Forgets those that are over, so that an attempt that sends for days does not fill the memory.
     /// Of one that was lost under a key, the key goes too: a request carries one or two, not sixteen.
-    fn forget(&mut self) {
-        let forgotten = &mut self.forgotten;
-        self.open.retain(|shared| {
-            let is_over = Arc::strong_count(shared) == 1;
-            if shared.is_harmless.load(Ordering::Acquire) {
-                return false;
-            }
-            *forgotten |= is_over;
-            !is_over
-        });
+    fn forget(&mut self) -> Vec<Arc<Shared>> {
+        let (forgotten, open) = std::mem::take(&mut self.open)
+            .into_iter()
+            .partition(|shared| {
+                let is_over = Arc::strong_count(shared) == 1;
+                let is_harmless = shared.is_harmless.load(Ordering::Acquire);
+                self.forgotten |= is_over && !is_harmless;
+                is_over || is_harmless
+            });
+        self.open = open;
+        forgotten
     }
 
     /// True if one of them may have been processed and would be another one next time: it has no
@@ -116,13 +125,13 @@ mod tests {
         let mut nested = NestedSends::default();
         assert!(!have_lost(&nested));
         let one = send(None);
-        nested.add(&one);
+        drop(nested.add(&one));
         assert!(have_lost(&nested));
         one.set_harmless();
         assert!(!have_lost(&nested));
-        nested.add(&send(Some("mine")));
+        drop(nested.add(&send(Some("mine"))));
         assert!(!have_lost(&nested));
-        nested.add(&send(Some("another")));
+        drop(nested.add(&send(Some("another"))));
         assert!(have_lost(&nested));
     }
 
@@ -137,19 +146,26 @@ mod tests {
         let mut lost = NestedSends::default();
         for _ in 0..1000 {
             let one = send(None);
-            harmless.add(&one);
+            drop(harmless.add(&one));
             one.set_harmless();
-            lost.add(&send(Some("another")));
+            drop(lost.add(&send(Some("another"))));
         }
         assert!(harmless.open.len() <= MANY && lost.open.len() <= MANY);
         assert!(!have_lost(&harmless) && have_lost(&lost));
+        // Not one of those that were lost is remembered now.
+        for _ in 0..2 * MANY {
+            let one = send(None);
+            drop(lost.add(&one));
+            one.set_harmless();
+        }
+        assert!(have_lost(&lost));
     }
 
     #[test]
     fn one_that_is_on_its_way_is_not_forgotten() {
         let mut nested = NestedSends::default();
         let on_their_way: Vec<_> = (0..100).map(|_| send(None)).collect();
-        on_their_way.iter().for_each(|one| nested.add(one));
+        on_their_way.iter().for_each(|one| drop(nested.add(one)));
         assert!(have_lost(&nested));
         on_their_way.iter().for_each(NestedSend::set_harmless);
         assert!(!have_lost(&nested));

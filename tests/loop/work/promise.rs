@@ -1,8 +1,10 @@
 use std::sync::Mutex;
 
 use futures_util::future::BoxFuture;
-use http::HeaderName;
-use reqwest_retry_rules::{ReplaySafe, StopReason, TransportError};
+use http::{Extensions, HeaderName};
+use reqwest::Request;
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest_retry_rules::{LogLevel, ReplaySafe, RetryMiddleware, StopReason, TransportError};
 
 use super::*;
 use crate::support::scripted::{bare_client, client, errors, fail, hang, ms, status};
@@ -459,4 +461,47 @@ async fn a_lost_post_is_the_one_that_failed_if_a_get_to_the_same_url_was_unsent(
     })
     .await;
     assert_stopped(&went, 1, StopReason::MethodNotAllowed);
+}
+
+/// The POST was answered; what failed is another request, which a middleware made after it.
+#[tokio::test(start_paused = true)]
+async fn a_send_that_was_answered_and_whose_audit_was_refused_is_not_done_again() {
+    /// Asks somebody else after the answer, who is not there.
+    struct Audit(bool);
+
+    #[async_trait::async_trait]
+    impl Middleware for Audit {
+        async fn handle(
+            &self,
+            request: Request,
+            extensions: &mut Extensions,
+            next: Next<'_>,
+        ) -> reqwest_middleware::Result<Response> {
+            let answer = next.run(request, extensions).await?;
+            match self.0 {
+                true => Err(errors::refused().into()),
+                false => Ok(answer),
+            }
+        }
+    }
+
+    for (audits, act, calls) in [
+        (true, (|| status(201)) as fn() -> Act, 1),
+        // The twin: the POST itself was refused.
+        (false, || fail(errors::refused()), 4),
+    ] {
+        let transport = Transport::choose(move |_| act());
+        crate::support::install_crypto();
+        let silent = RetryPolicy::from(RetryRule::never()).log_levels(LogLevel::Off, LogLevel::Off);
+        let client = ClientBuilder::new(reqwest::Client::new())
+            .with(RetryMiddleware::new(silent))
+            .with(Audit(audits))
+            .with(transport.clone())
+            .build();
+        let went = run(unsent(), async |_| post(&client, "orders").await).await;
+        assert_eq!(
+            (went.1.attempts(), transport.count()),
+            (calls, calls as usize)
+        );
+    }
 }
