@@ -1,10 +1,11 @@
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::{join_all, try_join_all};
 use reqwest_retry_rules::{ResponseExt, StopReason};
 
 use super::*;
-use crate::support::scripted::{client, status, times};
+use crate::support::scripted::{client, errors, fail, status, times};
 
 #[tokio::test(start_paused = true)]
 async fn no_request_goes_more_often_than_without_run() {
@@ -164,4 +165,30 @@ async fn what_counts_resends_counts_those_of_its_own_send() {
     assert_eq!(resent, [None, None, Some(1)]);
     let headers: Vec<_> = seen.iter().map(|seen| seen.header("x-retry")).collect();
     assert_eq!(headers, [None, None, Some("1")]);
+}
+
+/// A condition of the client, so that it can say "once".
+#[tokio::test(start_paused = true)]
+async fn a_condition_is_asked_with_the_retries_of_the_work() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let note = asked.clone();
+    let policy = RetryPolicy::from(RetryRule {
+        max_retries: 9,
+        ..RetryRule::never()
+    })
+    .retry_if(Methods::Any, move |head| {
+        note.lock().unwrap().push(head.retries());
+        false
+    });
+    let transport = Transport::new([status(409), fail(errors::closed()), status(409)]);
+    let client = client(&transport, policy);
+    let went = run(at_once(), async |call| {
+        if call == 1 {
+            let _ = get(&client, "").await;
+        }
+        get(&client, "").await
+    })
+    .await;
+    assert_stopped(&went, 2, StopReason::NotRetryable);
+    assert_eq!(*asked.lock().unwrap(), [0, 1]);
 }
