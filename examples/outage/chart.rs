@@ -3,7 +3,6 @@
 use std::error::Error;
 
 use plotters::coord::Shift;
-use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -67,8 +66,8 @@ fn draw_head(area: &Canvas<'_>, clients: u32) -> Result<(), Box<dyn Error>> {
         area.draw(&Text::new(text, (x + 20, TOP), plain(12, &INK)))?;
         x += width;
     }
-    let capacity = [(x, TOP + 6), (x + 24, TOP + 6)].into_iter();
-    area.draw(&DashedPathElement::new(capacity, 8, 6, INK.stroke_width(1)))?;
+    let capacity = vec![(x, TOP + 6), (x + 24, TOP + 6)];
+    area.draw(&PathElement::new(capacity, INK.stroke_width(1)))?;
     let text = "what the service can answer";
     area.draw(&Text::new(text, (x + 30, TOP), plain(12, &INK)))?;
     Ok(())
@@ -146,7 +145,7 @@ fn draw_panel(
     chart.draw_series(sent.border_style(SENT_EDGE.stroke_width(1)))?;
     chart.draw_series(AreaSeries::new(answered, FLOOR, ANSWERED.filled()))?;
     let line = [(minutes(0), 1.0), (minutes(END / SECOND), 1.0)];
-    chart.draw_series(DashedLineSeries::new(line, 8, 6, INK.stroke_width(1)))?;
+    chart.draw_series(LineSeries::new(line, INK.stroke_width(1)))?;
     Ok(())
 }
 
