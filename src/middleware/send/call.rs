@@ -31,11 +31,12 @@ impl<'a> Call<'a> {
     pub(super) fn new(
         in_force: &'a InForce<'a>,
         request: &mut Request,
+        idempotent: bool,
         work: Option<Arc<WorkCall>>,
     ) -> Self {
         let mut time = in_force.time();
         let url = work.is_some().then(|| request.url().clone());
-        let own = SendRequest::new(in_force, request, work.is_some());
+        let own = SendRequest::new(in_force, request, idempotent, work.is_some());
         let work = work.zip(url).map(|(work, url)| {
             time = time.within(work.ends());
             let idempotent = own.idempotent_by_itself();

@@ -63,7 +63,7 @@ pub(super) fn send<'send, C: Chain + 'send>(
         if work.is_none() && in_force.passes_through(request.method(), idempotent) {
             return pass_through::pass_through(request, extensions, &chain, idempotent).await;
         }
-        let mut call = Call::new(&in_force, &mut request, work);
+        let mut call = Call::new(&in_force, &mut request, idempotent, work);
         let mut extensions = SendExtensions::new(extensions, call.may_retry());
         if call.is_to_be_prepared() {
             if let Err((error, reason)) = boxed(|| call.prepare(&mut request)).await {

@@ -33,10 +33,15 @@ enum Repeatable {
 impl SendRequest {
     /// Gives the request what the policy wants of it, and keeps what is needed of it.
     #[inline]
-    pub(super) fn new(in_force: &InForce<'_>, request: &mut Request, in_work: bool) -> Self {
+    pub(super) fn new(
+        in_force: &InForce<'_>,
+        request: &mut Request,
+        idempotent: bool,
+        in_work: bool,
+    ) -> Self {
         let settings = in_force.settings();
         let method = request.method().clone();
-        let repeatable = Repeatable::of(in_force, request);
+        let repeatable = Repeatable::of(in_force, request, idempotent);
         if let Some(limit) = settings.attempt_timeout {
             let timeout = request.timeout_mut();
             *timeout = Some(timeout.map_or(limit, |own| own.min(limit)));
@@ -119,16 +124,15 @@ impl SendRequest {
 }
 
 impl Repeatable {
-    fn of(in_force: &InForce<'_>, request: &mut Request) -> Self {
-        let by_method = is_idempotent(request.method());
+    /// `idempotent` says what is stated of the request, or else what its method is.
+    fn of(in_force: &InForce<'_>, request: &mut Request, idempotent: bool) -> Self {
         // A key is sent even if the caller has stated what the request is.
-        let key = (!by_method).then(|| key_of(in_force, request)).flatten();
-        match (in_force.replay_safe(), key) {
-            (Some(true), _) => Self::Yes,
-            (Some(false), _) => Self::No,
-            (None, _) if by_method => Self::Yes,
-            (None, Some(key)) => Self::ByKey(Box::new(key)),
-            (None, None) => Self::No,
+        let name = in_force.settings().idempotency_key.as_ref();
+        let name = name.filter(|_| !is_idempotent(request.method()));
+        match name.and_then(|name| key_of(request, name)) {
+            _ if idempotent => Self::Yes,
+            Some(key) if in_force.replay_safe().is_none() => Self::ByKey(Box::new(key)),
+            _ => Self::No,
         }
     }
 
@@ -137,9 +141,8 @@ impl Repeatable {
     }
 }
 
-/// The idempotency key of the request, if the policy wants one: the caller's, else a random one.
-fn key_of(in_force: &InForce<'_>, request: &mut Request) -> Option<Key> {
-    let name = in_force.settings().idempotency_key.as_ref()?;
+/// The idempotency key of the request in this header: the caller's, else a random one.
+fn key_of(request: &mut Request, name: &HeaderName) -> Option<Key> {
     if let Some(value) = request.headers().get(name) {
         return Some((name.clone(), value.clone()));
     }
