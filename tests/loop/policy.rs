@@ -1164,3 +1164,23 @@ mod as_a_value {
         assert_eq!((response.status().as_u16(), transport.count()), (503, 1));
     }
 }
+
+/// A stream that nobody read, of an attempt that may have been processed, is not sent again.
+#[tokio::test(start_paused = true)]
+async fn an_unread_stream_is_sent_again_only_after_a_failure_that_proves_it_unsent() {
+    let put = |client: ClientWithMiddleware| {
+        let pieces = stream::iter(["one", "two"].map(Ok::<_, std::io::Error>));
+        client.put(URL).body(Body::wrap_stream(pieces))
+    };
+    let unsent = || RetryRule {
+        unsent_failures: true,
+        ..rule()
+    };
+    let transport = Transport::new([fail(errors::closed())]);
+    let (outcome, report) = send(&transport, unsent(), put).await;
+    assert!(outcome.is_err());
+    assert_eq!(report.stop_reason(), Some(StopReason::NotReplayable));
+    // The twin.
+    let transport = Transport::new([fail(errors::refused()), ok()]);
+    assert_status(&send(&transport, unsent(), put).await.0, 200);
+}

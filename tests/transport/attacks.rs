@@ -12,8 +12,8 @@ use reqwest_retry_rules::AttemptResult::Failure;
 use reqwest_retry_rules::TransportError::{self, AfterRedirect, Dns};
 use reqwest_retry_rules::{
     AttemptResult, BodySource, Judgement, LogLevel, Methods, Overrides, ReplaySafe, ResponseHead,
-    RetryLog, RetryMiddleware, RetryPolicy, RetryRule, StopReason, client_builder, with_overrides,
-    with_rule,
+    RetryLog, RetryMiddleware, RetryPolicy, RetryRule, StatusRule, StopReason, client_builder,
+    with_overrides, with_rule,
 };
 
 use crate::support;
@@ -184,6 +184,51 @@ async fn what_a_nested_client_lost_and_may_repeat_is_sent_again() {
     let client = around(Vouch(Failover(retrying(leading_to(&server), at_once(1)))));
     let (_, went) = send(client.post(URL).body("order")).await;
     assert_eq!(went, thrice(Dns));
+}
+
+/// A nested send in a task of its own is not seen. The response that is passed on says what was lost.
+#[tokio::test]
+async fn a_refusal_after_a_lost_answer_is_known_from_another_task_too() {
+    struct Spawning(ClientWithMiddleware);
+
+    #[async_trait::async_trait]
+    impl Middleware for Spawning {
+        async fn handle(
+            &self,
+            request: Request,
+            _: &mut Extensions,
+            _: Next<'_>,
+        ) -> Result<Response> {
+            let client = self.0.clone();
+            let sending = tokio::spawn(async move { client.execute(request).await });
+            sending.await.unwrap()
+        }
+    }
+
+    let eager = RetryRule {
+        sent_failures: Methods::Any,
+        ..at_once(1)
+    };
+    let refused = RetryRule {
+        statuses: vec![StatusRule::new([503], Methods::Any)],
+        ..at_once(2)
+    };
+    let result = AttemptResult::Status(http::StatusCode::SERVICE_UNAVAILABLE);
+    let (stopped, exhausted) = (StopReason::MethodNotAllowed, StopReason::Exhausted);
+    for (first, expected, count) in [
+        (Act::CloseAfterReading, Went::stopped([result], stopped), 2),
+        // The twin: all that became of it is the refusal.
+        (Act::status(503), Went::stopped([result; 3], exhausted), 3),
+    ] {
+        let server = H1::start([first, Act::status(503)]).await;
+        let nested = retrying(leading_to(&server), eager.clone());
+        let client = reqwest_middleware::ClientBuilder::new(support::client().build().unwrap())
+            .with(RetryMiddleware::new(refused.clone()))
+            .with(Spawning(nested))
+            .build();
+        let (_, went) = send(client.post(URL).body("order")).await;
+        assert_eq!((went, server.count()), (expected, count));
+    }
 }
 
 /// Of two sends inside one attempt the first was answered.
