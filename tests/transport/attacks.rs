@@ -231,6 +231,21 @@ async fn a_refusal_after_a_lost_answer_is_known_from_another_task_too() {
     }
 }
 
+/// The nested POST was processed and sent on; what was refused is the request that followed. Its twin
+/// is a POST that was refused itself, above.
+#[tokio::test]
+async fn what_a_nested_client_was_refused_after_a_redirect_is_not_unsent() {
+    let busy = H1::start(Act::status(503)).await;
+    let to = busy.url("/");
+    let server = H1::start(Answer::new(303).header("location", &to)).await;
+    let names = Names::new();
+    names.set("target.test", server.addr);
+    let tracked = client_builder().no_proxy().dns_resolver(names);
+    let client = around(Failover(retrying(tracked, at_once(1))));
+    let (_, went) = send(client.post(URL).body("order")).await;
+    assert_eq!((went, server.count()), (once(AfterRedirect), 1));
+}
+
 /// Of two sends inside one attempt the first was answered.
 #[tokio::test]
 async fn what_the_second_of_two_nested_sends_lost_is_not_unsent() {
