@@ -90,7 +90,7 @@ impl RetryRule {
     ///
     /// `RetryAfterTooLong` if the server asks for more than the cap, and the cap is to stop.
     #[inline]
-    pub(crate) fn planned_wait(
+    pub(super) fn planned_wait(
         &self,
         outcome: &AttemptOutcome<'_>,
         attempt: &Attempt<'_>,

@@ -4,12 +4,14 @@ use std::error::Error as StdError;
 use std::io;
 
 use super::timed_out;
-use crate::TransportError;
 use crate::middleware::error_chain::chain;
+use crate::rule::TransportError;
 
 /// Names what went wrong while the body of an answer was read, or `None` if all of it came and only
 /// what it says is wrong, as under a corrupt `content-encoding`.
-pub(crate) fn classify_body(error: &(dyn StdError + 'static)) -> Option<TransportError> {
+pub(in crate::middleware) fn classify_body(
+    error: &(dyn StdError + 'static),
+) -> Option<TransportError> {
     if chain(error).any(timed_out) {
         return Some(TransportError::Timeout);
     }

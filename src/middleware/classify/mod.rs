@@ -13,9 +13,9 @@ use std::io;
 use self::finding::Finding;
 use super::error::RetryError;
 use super::error_chain::{chain, find};
-use crate::TransportError;
+use crate::rule::TransportError;
 
-pub(crate) use self::body::classify_body;
+pub(super) use self::body::classify_body;
 
 /// Names the failure of an attempt, or `None` if it is no failure of the transport.
 ///
@@ -160,7 +160,7 @@ pub fn classify(error: &(dyn StdError + 'static)) -> Option<TransportError> {
 }
 
 /// Names the failure of a request that got no head of a response.
-pub(crate) fn classify_request(error: &reqwest::Error) -> Option<TransportError> {
+pub(in crate::middleware) fn classify_request(error: &reqwest::Error) -> Option<TransportError> {
     let finding = chain(error).filter_map(Finding::of).min();
     Some(match finding {
         Some(Finding::Caller) => return None,
@@ -193,7 +193,7 @@ fn connecting(error: &reqwest::Error, finding: Option<Finding>) -> TransportErro
 
 /// True if the peer refused the HTTP/2 stream of a request (REFUSED_STREAM), and so did not process
 /// it.
-pub(crate) fn is_refused_stream(error: &(dyn StdError + 'static)) -> bool {
+pub(in crate::middleware) fn is_refused_stream(error: &(dyn StdError + 'static)) -> bool {
     chain(error).any(|link| finding::of_h2(link) == Some(Finding::NotProcessed))
 }
 

@@ -8,7 +8,7 @@ use url::Position;
 /// Scheme, host and port of a URL (RFC 6454, 4) as text, such as `https://a.test:8080`.
 ///
 /// The port is left out if it is the scheme's own.
-pub(crate) struct Origin<'a>(pub(super) Cow<'a, str>);
+pub(in crate::middleware) struct Origin<'a>(pub(super) Cow<'a, str>);
 
 impl Origin<'_> {
     pub(super) fn as_str(&self) -> &str {

@@ -73,7 +73,7 @@ impl Default for PauseTerms {
 
 /// The pauses of all origins. Clones share them.
 #[derive(Clone)]
-pub(crate) struct OriginPauses {
+pub(in crate::middleware) struct OriginPauses {
     shared: Arc<Shared>,
 }
 
@@ -93,7 +93,7 @@ struct Pause {
 
 impl OriginPauses {
     /// No pause yet.
-    pub(crate) fn new(terms: PauseTerms) -> Self {
+    pub(in crate::middleware) fn new(terms: PauseTerms) -> Self {
         let terms = PauseTerms {
             max: Duration::from_millis(whole_millis(terms.max)),
             ..terms
@@ -106,7 +106,7 @@ impl OriginPauses {
         }
     }
 
-    pub(crate) fn terms(&self) -> PauseTerms {
+    pub(in crate::middleware) fn terms(&self) -> PauseTerms {
         self.shared.terms
     }
 
@@ -115,7 +115,13 @@ impl OriginPauses {
     /// The first to ask sets the pause, and whoever was on the way by then learns nothing new:
     /// of fifty requests that are refused one after the other, each would lengthen it a little.
     /// An answer to an attempt that was begun since may lengthen it; nothing shortens it.
-    pub(crate) fn ask(&self, origin: &Origin<'_>, wait: Duration, begun: Instant, now: Instant) {
+    pub(in crate::middleware) fn ask(
+        &self,
+        origin: &Origin<'_>,
+        wait: Duration,
+        begun: Instant,
+        now: Instant,
+    ) {
         let wait = wait.min(self.shared.terms.max);
         if wait.is_zero() {
             return;
@@ -137,7 +143,7 @@ impl OriginPauses {
     ///
     /// `random` is asked for a jitter sample in [0, 1) if there is a pause. A send that has waited
     /// asks again, since the pause may have become longer.
-    pub(crate) fn left(
+    pub(in crate::middleware) fn left(
         &self,
         origin: &Origin<'_>,
         random: impl FnOnce() -> f64,
@@ -150,7 +156,7 @@ impl OriginPauses {
     ///
     /// What chance adds is added to that too: a crowd that was asked for the same wait at the same
     /// moment, long after the pause was set, would come back together otherwise.
-    pub(crate) fn left_after(
+    pub(in crate::middleware) fn left_after(
         &self,
         origin: &Origin<'_>,
         own: Duration,
@@ -175,7 +181,7 @@ impl OriginPauses {
 
     /// How many origins are remembered: at most 1024. One is forgotten after twice the longest
     /// pause in which it did not ask for one.
-    pub(crate) fn origins(&self) -> usize {
+    fn origins(&self) -> usize {
         self.shared.origins.len()
     }
 }

@@ -15,7 +15,7 @@ use crate::rule::{RetryRule, is_idempotent};
 
 /// What is set for one send, in a box: for most sends nothing is.
 #[derive(Default)]
-pub(crate) struct PerRequest(Option<Box<Values>>);
+pub(in crate::middleware) struct PerRequest(Option<Box<Values>>);
 
 struct Values {
     policy: Option<RetryPolicy>,
@@ -33,7 +33,7 @@ impl PerRequest {
     ///
     /// A work (which is no request) is asked about with an empty map.
     #[inline]
-    pub(crate) fn in_force(extensions: &Extensions) -> Self {
+    pub(in crate::middleware) fn in_force(extensions: &Extensions) -> Self {
         let Some(overrides) = Overrides::in_force(extensions) else {
             return Self::default();
         };
@@ -52,32 +52,32 @@ impl PerRequest {
 
     /// The policy in place of the middleware's.
     #[inline]
-    pub(crate) fn policy(&self) -> Option<&RetryPolicy> {
+    pub(super) fn policy(&self) -> Option<&RetryPolicy> {
         self.0.as_ref()?.policy.as_ref()
     }
 
     /// The rule that replaces that of the policy, and those of its routes.
     #[inline]
-    pub(crate) fn rule(&self) -> Option<&RetryRule> {
+    pub(super) fn rule(&self) -> Option<&RetryRule> {
         self.0.as_ref()?.rule.as_deref()
     }
 
     /// What is stated of the request: whether it may be repeated whatever its method.
     #[inline]
-    pub(crate) fn replay_safe(&self) -> Option<bool> {
+    pub(super) fn replay_safe(&self) -> Option<bool> {
         self.0.as_ref()?.replay_safe
     }
 
     /// True if the request may be repeated, by what is stated of it or else by its method.
     #[inline]
-    pub(crate) fn idempotent(&self, method: &Method) -> bool {
+    pub(in crate::middleware) fn idempotent(&self, method: &Method) -> bool {
         self.replay_safe().unwrap_or_else(|| is_idempotent(method))
     }
 
     /// How long the whole send may take, if the policy says `of_policy`: the nearer one counts, and
     /// one that is too long for the clock is no bound.
     #[inline]
-    pub(crate) fn total_timeout(&self, of_policy: Option<Duration>) -> Option<Duration> {
+    pub(super) fn total_timeout(&self, of_policy: Option<Duration>) -> Option<Duration> {
         match self.0.as_ref().and_then(|values| values.total_timeout) {
             Some(own) => Some(own).filter(|own| clock::after(*own).is_some()),
             None => of_policy,
@@ -86,22 +86,22 @@ impl PerRequest {
 
     /// The moment by which it must be over, whatever its total timeout.
     #[inline]
-    pub(crate) fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.0.as_ref()?.deadline
     }
 
     #[inline]
-    pub(crate) fn label(&self) -> Option<&RetryLabel> {
+    pub(super) fn label(&self) -> Option<&RetryLabel> {
         self.0.as_ref()?.label.as_ref()
     }
 
     #[inline]
-    pub(crate) fn log(&self) -> Option<&RetryLog> {
+    pub(super) fn log(&self) -> Option<&RetryLog> {
         self.0.as_ref()?.log.as_ref()
     }
 
     #[inline]
-    pub(crate) fn body_source(&self) -> Option<&BodySource> {
+    pub(super) fn body_source(&self) -> Option<&BodySource> {
         self.0.as_ref()?.body_source.as_ref()
     }
 }

@@ -109,7 +109,7 @@ impl Deadline {
     }
 
     /// This moment of tokio's clock; `None` if it is never reached.
-    pub(crate) fn moment(self) -> Option<Instant> {
+    pub(super) fn moment(self) -> Option<Instant> {
         self.0
     }
 }

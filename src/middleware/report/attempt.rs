@@ -95,15 +95,15 @@ impl fmt::Display for AttemptResult {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptRecord {
-    pub(crate) result: AttemptResult,
-    pub(crate) elapsed: Duration,
-    pub(crate) asked: Option<Duration>,
-    pub(crate) wait: Option<(Duration, WaitSource)>,
+    result: AttemptResult,
+    elapsed: Duration,
+    pub(in crate::middleware) asked: Option<Duration>,
+    pub(in crate::middleware) wait: Option<(Duration, WaitSource)>,
 }
 
 impl AttemptRecord {
     /// An attempt after which no wait was asked for or begun so far.
-    pub(crate) fn new(result: AttemptResult, elapsed: Duration) -> Self {
+    pub(in crate::middleware) fn new(result: AttemptResult, elapsed: Duration) -> Self {
         Self {
             result,
             elapsed,

@@ -53,7 +53,7 @@ impl RetryLog {
             .clone()
     }
 
-    pub(crate) fn set(&self, report: RetryReport) {
+    pub(in crate::middleware) fn set(&self, report: RetryReport) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 }

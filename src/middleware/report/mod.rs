@@ -10,7 +10,7 @@ mod response_ext;
 pub use self::attempt::{AttemptRecord, AttemptResult};
 pub use self::label::RetryLabel;
 pub use self::log::RetryLog;
-pub(crate) use self::records::Records;
+pub(super) use self::records::Records;
 pub use self::resend_count::ResendCount;
 pub use self::response_ext::ResponseExt;
 
@@ -64,7 +64,7 @@ struct Inner {
 }
 
 impl RetryReport {
-    pub(crate) fn new(
+    pub(in crate::middleware) fn new(
         records: Records,
         stop: Option<StopReason>,
         elapsed: Duration,

@@ -9,7 +9,7 @@ const KEPT_AT_EACH_END: usize = 500;
 /// that a send that goes on for days does not fill the memory. What the promise needs to know is
 /// remembered of all. Nothing is allocated before the first.
 #[derive(Debug, Default)]
-pub(crate) struct Records {
+pub(in crate::middleware) struct Records {
     /// Once it is full, the second half is a ring: see [`place`].
     kept: Vec<AttemptRecord>,
     count: u64,
@@ -19,8 +19,8 @@ pub(crate) struct Records {
 
 impl Records {
     /// Adds that of the attempt that ended last.
-    pub(crate) fn push(&mut self, record: AttemptRecord) {
-        match record.result {
+    pub(in crate::middleware) fn push(&mut self, record: AttemptRecord) {
+        match record.result() {
             AttemptResult::Failure(failure) if failure.is_unsent() => {}
             AttemptResult::Failure(_) => {
                 self.may_have_been_processed = true;
@@ -36,32 +36,32 @@ impl Records {
     }
 
     /// That of the attempt that ended last.
-    pub(crate) fn last(&self) -> Option<&AttemptRecord> {
+    pub(in crate::middleware) fn last(&self) -> Option<&AttemptRecord> {
         self.kept.get(place(self.count.checked_sub(1)?))
     }
 
     /// That of the attempt that ended last, to note the wait after it.
-    pub(crate) fn last_mut(&mut self) -> Option<&mut AttemptRecord> {
+    pub(in crate::middleware) fn last_mut(&mut self) -> Option<&mut AttemptRecord> {
         self.kept.get_mut(place(self.count.checked_sub(1)?))
     }
 
     /// How many there were, the ones that are not kept included.
-    pub(crate) fn count(&self) -> u32 {
+    pub(in crate::middleware) fn count(&self) -> u32 {
         u32::try_from(self.count).unwrap_or(u32::MAX)
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub(in crate::middleware) fn is_empty(&self) -> bool {
         self.count == 0
     }
 
     /// Whether any attempt came to something that does not prove it unsent.
-    pub(crate) fn may_have_been_processed(&self) -> bool {
+    pub(in crate::middleware) fn may_have_been_processed(&self) -> bool {
         self.may_have_been_processed
     }
 
     /// Whether any attempt failed in a way that does not prove it unsent: it may have been
     /// processed, and its answer is lost.
-    pub(crate) fn lost_an_answer(&self) -> bool {
+    pub(in crate::middleware) fn lost_an_answer(&self) -> bool {
         self.lost_an_answer
     }
 

@@ -13,7 +13,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use reqwest::{Body, Request};
 
-pub(crate) type BoxError = Box<dyn StdError + Send + Sync>;
+pub(in crate::middleware) type BoxError = Box<dyn StdError + Send + Sync>;
 
 type Making = Pin<Box<dyn Future<Output = Result<FreshBody, BoxError>> + Send>>;
 
@@ -115,7 +115,7 @@ impl BodySource {
         }))
     }
 
-    pub(crate) async fn make(&self) -> Result<FreshBody, BoxError> {
+    pub(in crate::middleware) async fn make(&self) -> Result<FreshBody, BoxError> {
         (self.0)().await
     }
 }
@@ -220,7 +220,7 @@ impl FreshBody {
 
     /// Puts the body into the request. A length that the head states was meant for another body,
     /// and is held to this one.
-    pub(crate) fn put_into(self, request: &mut Request) -> Result<(), BoxError> {
+    pub(in crate::middleware) fn put_into(self, request: &mut Request) -> Result<(), BoxError> {
         let head = request.headers_mut();
         for (name, value) in self.headers {
             head.try_insert(name, value)?;

@@ -9,7 +9,7 @@ use crate::rule::TransportError;
 
 /// Whether the body of this response is to be read: it is a success, not a stream, and does not say
 /// that it is longer than `limit`.
-pub(crate) fn is_to_be_completed(response: &Response, limit: usize) -> bool {
+pub(in crate::middleware) fn is_to_be_completed(response: &Response, limit: usize) -> bool {
     limit > 0
         && response.status().is_success()
         && ReadAhead::is_worth_while(response, limit)
@@ -20,7 +20,7 @@ pub(crate) fn is_to_be_completed(response: &Response, limit: usize) -> bool {
 ///
 /// The response comes back in any case. Its body is whole, or begins with what was read, or is the
 /// part that was read and then the error.
-pub(crate) async fn complete(
+pub(in crate::middleware) async fn complete(
     response: Response,
     limit: usize,
 ) -> (Response, Option<TransportError>) {

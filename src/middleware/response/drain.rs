@@ -19,7 +19,7 @@ use crate::middleware::clock;
 const POOLING: Duration = Duration::from_micros(50);
 
 /// A refused response while its retry is waited for.
-pub(crate) struct Refused {
+pub(in crate::middleware) struct Refused {
     held: Held,
     /// Whether its connection is used again only once it is read.
     exclusive: bool,
@@ -34,7 +34,7 @@ enum Held {
 
 impl Refused {
     /// Makes ready to drain the response. One whose body says that it is longer is left alone.
-    pub(crate) fn new(response: Response, limit: usize) -> Self {
+    pub(in crate::middleware) fn new(response: Response, limit: usize) -> Self {
         let exclusive = response.version() <= http::Version::HTTP_11;
         let pooled = limit > 0 && exclusive && response.remote_addr().is_some();
         let held = if limit > 0 && ReadAhead::is_worth_while(&response, limit) {
@@ -51,7 +51,12 @@ impl Refused {
 
     /// Reads the body up to `limit` bytes, and until `wake` at the longest, or `grace` if that is
     /// later and saves a connection.
-    pub(crate) async fn drain(&mut self, limit: usize, wake: Instant, grace: Instant) {
+    pub(in crate::middleware) async fn drain(
+        &mut self,
+        limit: usize,
+        wake: Instant,
+        grace: Instant,
+    ) {
         let end = if self.exclusive {
             wake.max(grace)
         } else {
@@ -73,7 +78,7 @@ impl Refused {
     }
 
     /// The response, whole.
-    pub(crate) fn into_response(self) -> Response {
+    pub(in crate::middleware) fn into_response(self) -> Response {
         match self.held {
             Held::Untouched(response) => response,
             Held::Begun(ahead) => ahead.into_response(),

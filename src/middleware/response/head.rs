@@ -217,7 +217,7 @@ impl fmt::Debug for ResponseHead<'_> {
 
 /// The time of day by the server's clock when the response came: its `Date` (RFC 9110, 6.6.1), and
 /// the time since then that it spent in caches, its `Age` (RFC 9111, 5.1).
-pub(crate) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
+pub(in crate::middleware) fn answered_at(headers: &HeaderMap) -> Option<SystemTime> {
     let date = http_date(headers.get(DATE)?.to_str().ok()?)?;
     let cached = age(headers).and_then(|age| date.checked_add(age));
     Some(cached.unwrap_or(date))

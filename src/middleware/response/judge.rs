@@ -59,7 +59,7 @@ pub enum Judgement {
 
 /// What came of it that a body was to be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Judged {
+pub(in crate::middleware) enum Judged {
     /// The judge was given the whole body, and this is its answer.
     Asked(Judgement),
     /// The judge was not asked: the body is longer than the limit, or it broke off and the status
@@ -71,7 +71,7 @@ pub(crate) enum Judged {
 
 /// Whether a body may be judged, whatever the status: it is not a stream, and does not say that it
 /// is longer than `limit` bytes. An empty one may.
-pub(crate) fn may_be_judged(response: &Response, limit: usize) -> bool {
+pub(in crate::middleware) fn may_be_judged(response: &Response, limit: usize) -> bool {
     let fits = response
         .content_length()
         .is_none_or(|length| length <= limit as u64);
@@ -83,7 +83,7 @@ pub(crate) fn may_be_judged(response: &Response, limit: usize) -> bool {
 /// The response comes back in any case. Its body is whole, or begins with what was read, or is the
 /// part that was read and then the error. The judge sees a head that does not know the request yet:
 /// the caller's closure adds the method, the URL and the retries.
-pub(crate) async fn judge_body(
+pub(in crate::middleware) async fn judge_body(
     response: Response,
     limit: usize,
     judge: impl FnOnce(ResponseHead<'_>, &[u8]) -> Judgement,

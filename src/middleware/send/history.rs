@@ -112,7 +112,7 @@ impl History {
     }
 
     pub(super) fn last_result(&self) -> Option<AttemptResult> {
-        self.records.last().map(|record| record.result)
+        self.records.last().map(AttemptRecord::result)
     }
 
     /// Notes that an attempt was answered, and that its outcome is that of another request.

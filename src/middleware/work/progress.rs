@@ -140,7 +140,7 @@ impl<'a> Progress<'a> {
             let event = StopEvent {
                 call: self.call_facts(),
                 attempts: call.retries().saturating_add(1),
-                result: self.records.last().map(|record| record.result),
+                result: self.records.last().map(AttemptRecord::result),
                 reason,
             };
             trace::stop(&event, self.in_force.settings().log_levels.stop);
@@ -158,7 +158,7 @@ impl<'a> Progress<'a> {
             result: self
                 .records
                 .last()
-                .map_or(AttemptResult::Error, |record| record.result),
+                .map_or(AttemptResult::Error, AttemptRecord::result),
             wait: wait.duration,
             source: wait.source,
         };

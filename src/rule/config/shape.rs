@@ -119,7 +119,7 @@ impl<'a, T: Shape> At<'a, T> {
         }
     }
 
-    pub(crate) fn unexpected_map<E: Error>(&self) -> E {
+    pub(super) fn unexpected_map<E: Error>(&self) -> E {
         E::invalid_type(Unexpected::Map, self)
     }
 

@@ -136,7 +136,7 @@ pub(crate) enum Preset {
 }
 
 impl Preset {
-    pub(crate) fn rule(self) -> RetryRule {
+    pub(super) fn rule(self) -> RetryRule {
         match self {
             Preset::Never => RetryRule::never(),
             Preset::Transient => RetryRule::transient(),

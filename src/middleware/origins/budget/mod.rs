@@ -208,14 +208,14 @@ impl RetryBudget {
     }
 
     /// Takes a retry out of the budget of `origin`; `false` if it has none left.
-    pub(crate) fn withdraw<'a>(&self, origin: impl Into<Origin<'a>>) -> bool {
+    pub(in crate::middleware) fn withdraw<'a>(&self, origin: impl Into<Origin<'a>>) -> bool {
         let shared = &*self.shared;
         let entry = shared.origins.used(&origin.into(), clock::now());
         shared.budget(&entry.value).withdraw()
     }
 
     /// Counts an answer of `origin`.
-    pub(crate) fn deposit<'a>(&self, origin: impl Into<Origin<'a>>) {
+    pub(in crate::middleware) fn deposit<'a>(&self, origin: impl Into<Origin<'a>>) {
         let shared = &*self.shared;
         if shared.share == 0 {
             return;
@@ -233,7 +233,7 @@ impl RetryBudget {
     }
 
     /// True if both were made on the same terms, and so can stand for one another.
-    pub(crate) fn has_terms_of(&self, other: &RetryBudget) -> bool {
+    pub(in crate::middleware) fn has_terms_of(&self, other: &RetryBudget) -> bool {
         self.shared.terms.is_some() && self.shared.terms == other.shared.terms
     }
 
