@@ -52,7 +52,7 @@ fn has_parameters_of(url: &Url, asked: &Url) -> bool {
             .all(|wanted| url.query_pairs().any(|pair| pair == wanted))
 }
 
-/// Whether two URLs differ in query, fragment and user at most.
+/// True if two URLs differ in query, fragment and user at most.
 pub(super) fn same_resource(one: &Url, other: &Url) -> bool {
     one.scheme() == other.scheme()
         && one.host() == other.host()

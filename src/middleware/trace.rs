@@ -154,7 +154,7 @@ mod on {
         );
     }
 
-    /// Whether an event of this level is written anywhere. (`tracing` can also write to `log`,
+    /// True if an event of this level is written anywhere. (`tracing` can also write to `log`,
     /// which cannot be asked: then this says `false`, and the event is written all the same.)
     pub(in crate::middleware) fn is_written(level: LogLevel) -> bool {
         at!(level, false, event_enabled!())

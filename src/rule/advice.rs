@@ -212,7 +212,7 @@ impl RetryRule {
             .chain(own)
     }
 
-    /// Whether a response may be retried with the backoff of `row`: by its methods, by a condition,
+    /// True if a response may be retried with the backoff of `row`: by its methods, by a condition,
     /// or because the server says so.
     fn may_apply(&self, row: &StatusRule) -> bool {
         !row.statuses.is_empty()
@@ -220,11 +220,11 @@ impl RetryRule {
     }
 
     fn again_at_once(&self) -> Option<Advice> {
-        let listens = self.retry_after.listens();
+        let reads_headers = self.retry_after.reads_headers();
         let mut fields = Vec::new();
         for (index, row) in self.statuses.iter().enumerate() {
             let backoff = row.backoff.as_ref().unwrap_or(&self.backoff);
-            if is_retried(row) && !listens && is_zero(backoff) {
+            if is_retried(row) && !reads_headers && is_zero(backoff) {
                 fields.push(format!("statuses[{index}]"));
             }
         }
@@ -235,7 +235,7 @@ impl RetryRule {
             if self.unsent_failures {
                 fields.push("unsent_failures".to_owned());
             }
-            if self.override_header.is_some() && !listens {
+            if self.override_header.is_some() && !reads_headers {
                 fields.push("override_header".to_owned());
             }
         }
@@ -311,7 +311,7 @@ fn is_retried(row: &StatusRule) -> bool {
     !row.statuses.is_empty() && allows_any(&row.methods)
 }
 
-/// Whether every wait is zero.
+/// True if every wait is zero.
 fn is_zero(backoff: &Backoff) -> bool {
     backoff.bounds(0).1 == 0 && backoff.bounds(u32::MAX).1 == 0
 }

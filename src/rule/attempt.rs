@@ -104,7 +104,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Whether `methods` allow it.
+    /// True if `methods` allow it.
     #[inline]
     pub(super) fn is_among(&self, methods: &Methods) -> bool {
         methods.allows(self.method, self.idempotent)

@@ -170,7 +170,7 @@ impl RetryRule {
         Ok((wait, source))
     }
 
-    /// Whether the request may be sent again although it was processed.
+    /// True if the request may be sent again although it was processed.
     fn may_repeat(&self, attempt: &Attempt<'_>) -> bool {
         attempt.idempotent || attempt.is_among(&self.sent_failures)
     }
@@ -232,7 +232,7 @@ impl RetryRule {
         }
     }
 
-    /// Whether anything in the rule could ever retry a request of `method`. If not, only the
+    /// True if anything in the rule could ever retry a request of `method`. If not, only the
     /// caller's own condition can.
     pub(crate) fn could_retry(&self, method: &Method, idempotent: bool) -> bool {
         let allows = |methods: &Methods| methods.allows(method, idempotent);

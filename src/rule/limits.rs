@@ -56,7 +56,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether so much time has passed that no retry may start any more, whatever its wait.
+    /// True if so much time has passed that no retry may start any more, whatever its wait.
     pub(crate) fn hard_reached(&self, elapsed: Duration) -> bool {
         self.hard_elapsed
             .is_some_and(|hard| whole_ms(elapsed) >= whole_ms(hard))

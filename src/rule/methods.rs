@@ -32,7 +32,7 @@ pub enum Methods {
 }
 
 impl Methods {
-    /// Whether a request of `method` is among them; `idempotent` says whether it may be sent
+    /// True if a request of `method` is among them; `idempotent` says whether it may be sent
     /// twice.
     ///
     /// Only [`Methods::Idempotent`] looks at `idempotent`, which is the caller's word: a POST
@@ -60,7 +60,7 @@ impl Methods {
     }
 }
 
-/// Whether a request of `method` may be sent twice without doing more than once: those of RFC 9110,
+/// True if a request of `method` may be sent twice without doing more than once: those of RFC 9110,
 /// 9.2.2, and QUERY.
 ///
 /// The list is our own: `http` counts QUERY in some versions and not in others, and the version in

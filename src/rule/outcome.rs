@@ -128,7 +128,7 @@ pub enum TransportError {
 }
 
 impl TransportError {
-    /// Whether it proves that the request was not processed; `false` for `Certificate` and
+    /// True if it proves that the request was not processed; `false` for `Certificate` and
     /// `Protocol`, which are never retried.
     ///
     /// # Examples
@@ -156,7 +156,7 @@ impl TransportError {
         }
     }
 
-    /// Whether time ran out.
+    /// True if time ran out.
     ///
     /// # Examples
     ///

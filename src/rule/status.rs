@@ -81,7 +81,7 @@ impl StatusRule {
         }
     }
 
-    /// Whether `status` is one of its statuses.
+    /// True if `status` is one of its statuses.
     ///
     /// # Examples
     ///
@@ -124,7 +124,7 @@ pub enum StatusMatch {
 }
 
 impl StatusMatch {
-    /// Whether `status` is this status, or in this range.
+    /// True if `status` is this status, or in this range.
     ///
     /// # Examples
     ///

@@ -49,8 +49,8 @@ pub enum StopReason {
 }
 
 impl StopReason {
-    /// Whether a retry was wanted, but none was left, or no time for one: true for
-    /// `Exhausted`, `RetryAfterTooLong` and every time limit.
+    /// True if a retry was wanted, but none was left, or no time for one: for `Exhausted`,
+    /// `RetryAfterTooLong` and every time limit.
     ///
     /// # Examples
     ///

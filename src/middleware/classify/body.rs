@@ -18,7 +18,7 @@ pub(in crate::middleware) fn classify_body(
     chain(error).any(broke_off).then_some(TransportError::Body)
 }
 
-/// Whether a body ended before it was whole: the connection broke off, or a decoder came to the end
+/// True if a body ended before it was whole: the connection broke off, or a decoder came to the end
 /// of what the server sent and wanted more. The second is all that is seen if the end of the
 /// connection is the end of the body.
 fn broke_off(link: &(dyn StdError + 'static)) -> bool {

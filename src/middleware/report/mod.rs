@@ -98,7 +98,7 @@ impl RetryReport {
         self.0.stop
     }
 
-    /// Whether a retry was wanted, but none was left: the number of retries or a time limit was
+    /// True if a retry was wanted, but none was left: the number of retries or a time limit was
     /// used up, or the server asked for a longer wait than the rule accepts.
     pub fn retries_exhausted(&self) -> bool {
         self.0.stop.is_some_and(|stop| stop.retries_exhausted())

@@ -54,12 +54,12 @@ impl Records {
         self.count == 0
     }
 
-    /// Whether any attempt came to something that does not prove it unsent.
+    /// True if any attempt came to something that does not prove it unsent.
     pub(in crate::middleware) fn may_have_been_processed(&self) -> bool {
         self.may_have_been_processed
     }
 
-    /// Whether any attempt failed in a way that does not prove it unsent: it may have been
+    /// True if any attempt failed in a way that does not prove it unsent: it may have been
     /// processed, and its answer is lost.
     pub(in crate::middleware) fn lost_an_answer(&self) -> bool {
         self.lost_an_answer

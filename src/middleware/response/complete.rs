@@ -7,7 +7,7 @@ use super::read_ahead::{Progress, ReadAhead};
 use crate::middleware::classify::classify_body;
 use crate::rule::TransportError;
 
-/// Whether the body of this response is to be read: it is a success, not a stream, and does not say
+/// True if the body of this response is to be read: it is a success, not a stream, and does not say
 /// that it is longer than `limit`.
 pub(in crate::middleware) fn is_to_be_completed(response: &Response, limit: usize) -> bool {
     limit > 0

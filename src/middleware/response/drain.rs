@@ -21,9 +21,9 @@ const POOLING: Duration = Duration::from_micros(50);
 /// A refused response while its retry is waited for.
 pub(in crate::middleware) struct Refused {
     held: Held,
-    /// Whether its connection is used again only once it is read.
+    /// True if its connection is used again only once it is read.
     exclusive: bool,
-    /// Whether a pool waits for that connection.
+    /// True if a pool waits for that connection.
     pooled: bool,
 }
 

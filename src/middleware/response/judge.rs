@@ -69,7 +69,7 @@ pub(in crate::middleware) enum Judged {
     Failed(TransportError),
 }
 
-/// Whether a body may be judged, whatever the status: it is not a stream, and does not say that it
+/// True if a body may be judged, whatever the status: it is not a stream, and does not say that it
 /// is longer than `limit` bytes. An empty one may.
 pub(in crate::middleware) fn may_be_judged(response: &Response, limit: usize) -> bool {
     let fits = response

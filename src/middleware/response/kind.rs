@@ -25,7 +25,7 @@ const SEQUENCE: &str = "+json-seq";
 /// `application/grpc-web-text`.
 const GRPC: &str = "application/grpc";
 
-/// Whether the body is left alone, because it may be a stream without an end or the bytes of
+/// True if the body is left alone, because it may be a stream without an end or the bytes of
 /// another protocol (RFC 9110, 15.2.2).
 pub(super) fn is_left_alone(response: &Response) -> bool {
     response.status() == StatusCode::SWITCHING_PROTOCOLS
@@ -35,7 +35,7 @@ pub(super) fn is_left_alone(response: &Response) -> bool {
             .is_some_and(|value| is_stream(value.as_bytes()))
 }
 
-/// Whether a `Content-Type` (RFC 9110, 8.3) names a stream. Its parameters do not matter.
+/// True if a `Content-Type` (RFC 9110, 8.3) names a stream. Its parameters do not matter.
 fn is_stream(content_type: &[u8]) -> bool {
     let essence = content_type
         .split(|byte| *byte == b';')

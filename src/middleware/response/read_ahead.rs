@@ -33,7 +33,7 @@ pub(super) enum Progress {
 }
 
 impl ReadAhead {
-    /// Whether there is a body to read that does not say that it is longer than `limit` bytes.
+    /// True if there is a body to read that does not say that it is longer than `limit` bytes.
     pub(super) fn is_worth_while(response: &Response, limit: usize) -> bool {
         response
             .content_length()

@@ -115,7 +115,7 @@ mod tests {
         }))
     }
 
-    /// Whether one was lost, as a request that carries the key "mine" sees it.
+    /// True if one was lost, as a request that carries the key "mine" sees it.
     fn have_lost(nested: &NestedSends) -> bool {
         nested.have_lost(|_, value| value == "mine")
     }

@@ -36,7 +36,7 @@ fn date(value: &str) -> Option<SystemTime> {
         .or_else(|| utc_or_leap_second(value))
 }
 
-/// Whether there is a space between day and time, which `httpdate` does not check in the form of
+/// True if there is a space between day and time, which `httpdate` does not check in the form of
 /// RFC 850, the longest.
 fn is_parted(value: &str) -> bool {
     let before_time = value.len().checked_sub(" 08:49:37 GMT".len());

@@ -41,7 +41,7 @@ pub struct WaitHeader {
 }
 
 impl WaitHeader {
-    /// Whether it is read in a response of this status.
+    /// True if it is read in a response of this status.
     ///
     /// # Examples
     ///

@@ -198,8 +198,8 @@ pub enum RetryAfterRole {
 }
 
 impl RetryAfter {
-    /// Whether any header is read.
-    pub(super) fn listens(&self) -> bool {
+    /// True if any header is read.
+    pub(super) fn reads_headers(&self) -> bool {
         self.source != RetryAfterSource::Ignore || !self.headers.is_empty()
     }
 

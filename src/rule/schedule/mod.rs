@@ -219,7 +219,7 @@ impl Schedule {
     /// backoff, and then each retry may find its time.
     fn most_retries_asked(&self) -> u32 {
         let server = &self.rule.retry_after;
-        if server.listens() && server.role == RetryAfterRole::Replace {
+        if server.reads_headers() && server.role == RetryAfterRole::Replace {
             self.rule.max_retries
         } else {
             self.most_retries()
@@ -227,7 +227,7 @@ impl Schedule {
     }
 
     fn is_uncapped(&self) -> bool {
-        self.rule.retry_after.listens() && self.rule.retry_after.cap == RetryAfterCap::NoCap
+        self.rule.retry_after.reads_headers() && self.rule.retry_after.cap == RetryAfterCap::NoCap
     }
 
     /// The backoffs that are in use. If the rule retries nothing, a condition in code may, and then
@@ -331,7 +331,7 @@ impl Schedule {
     /// The longest wait that the server may ask for.
     fn longest_asked(&self) -> u64 {
         let server = &self.rule.retry_after;
-        if !server.listens() {
+        if !server.reads_headers() {
             return 0;
         }
         match server.cap {

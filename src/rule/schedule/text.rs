@@ -71,7 +71,7 @@ impl Schedule {
 
     fn write_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rows = vec![["retry", "wait", "starts after", "", ""].map(str::to_owned)];
-        if self.rule.retry_after.listens() {
+        if self.rule.retry_after.reads_headers() {
             rows[0][3] = "if the server asks, after".to_owned();
         }
         // The last worth a look is the last that there is, or the first that is always too late.
@@ -122,7 +122,7 @@ impl Schedule {
     }
 
     fn cells(&self, retry: &ScheduledRetry) -> [String; 5] {
-        let asked = match (self.rule.retry_after.listens(), retry.start_asked()) {
+        let asked = match (self.rule.retry_after.reads_headers(), retry.start_asked()) {
             (false, _) => String::new(),
             (true, None) => "any time".to_owned(),
             (true, Some(start)) => format!("up to {}", time(whole_ms(start))),
@@ -146,7 +146,7 @@ impl Schedule {
 
     fn server_text(&self) -> String {
         let server = &self.rule.retry_after;
-        if !server.listens() {
+        if !server.reads_headers() {
             return "is not asked how long to wait".to_owned();
         }
         let mut text = match server.cap {
