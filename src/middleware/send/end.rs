@@ -11,7 +11,6 @@ use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
-use crate::middleware::trace;
 use crate::middleware::tracking::{EndedWith, MaybeProcessed};
 use crate::middleware::wait::Wait;
 use crate::rule::{StopReason, TransportError};
@@ -143,10 +142,7 @@ impl Call<'_> {
             wait: wait.duration,
             source: wait.source,
         };
-        trace::retry(&event, self.in_force.settings().log_levels.retry);
-        for observer in &self.in_force.settings().observers {
-            observer.on_retry(&event);
-        }
+        self.in_force.settings().announce_retry(&event);
     }
 
     /// Announces an answer that took a retry.
@@ -159,10 +155,7 @@ impl Call<'_> {
             attempts: self.history.attempts(),
             status,
         };
-        trace::recovered(&event, self.in_force.settings().log_levels.retry);
-        for observer in &self.in_force.settings().observers {
-            observer.on_recovered(&event);
-        }
+        self.in_force.settings().announce_recovery(&event);
     }
 
     fn announce_stop(&self, outcome: &Result<Response>, reason: StopReason) {
@@ -181,10 +174,7 @@ impl Call<'_> {
             result: self.history.last_result(),
             reason,
         };
-        trace::stop(&event, self.in_force.settings().log_levels.stop);
-        for observer in &self.in_force.settings().observers {
-            observer.on_stop(&event);
-        }
+        self.in_force.settings().announce_stop(&event);
     }
 
     pub(super) fn facts(&self) -> CallFacts<'_> {
