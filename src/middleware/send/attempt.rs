@@ -285,7 +285,7 @@ impl<'a> Call<'a> {
             _ if is_decided => by_body,
             _ => {
                 let head = self.head_of(response);
-                let held = settings.condition(&head, method, idempotent);
+                let held = settings.retry_if(&head, method, idempotent);
                 held.filter(|held| decides(held)).or(by_body).or(held)
             }
         };

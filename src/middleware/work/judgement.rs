@@ -184,7 +184,7 @@ impl Progress<'_> {
     ) {
         let settings = self.in_force.settings();
         let condition = head.and_then(|head| {
-            let held = settings.condition(head, facts.method, facts.idempotent);
+            let held = settings.retry_if(head, facts.method, facts.idempotent);
             let decides = |held: &&Methods| held.allows(facts.method, facts.idempotent);
             let by_client = by_client.and_then(|found| found.condition.as_ref());
             held.filter(decides).or(by_client).or(held)
