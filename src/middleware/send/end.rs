@@ -85,8 +85,8 @@ impl Call<'_> {
         }
     }
 
-    /// The send is over. What is not all that became of the request, a middleware in between may pass
-    /// on as the outcome of a send further out, or drop and go on by itself.
+    /// The send is over. If no answer was lost, that is noted for the send around it: a middleware in
+    /// between may drop the outcome and go on by itself.
     fn end(&mut self, answered: bool) {
         self.history.end();
         if self.history.is_harmless(answered) {

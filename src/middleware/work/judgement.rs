@@ -19,7 +19,7 @@ use crate::middleware::tracking::{Sends, Sent, SentRefusal, UNSEEN, WorkCall};
 use crate::middleware::wait::Wait;
 use crate::rule::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
 
-/// What failed, and where.
+/// A call of a work that failed: which of its sends did, and how.
 pub(super) struct FailedCall {
     pub(super) result: AttemptResult,
     /// The send that failed, if it was seen.
@@ -281,7 +281,7 @@ impl Progress<'_> {
             .clone()
             .find(|sent| !methods.allows(sent.0, sent.1));
         let judged = forbidden.or_else(|| processed.next_back());
-        // Methods that need allow nothing are all the same, unless there are none.
+        // If nothing was processed, there is nothing that the methods must allow.
         let allowed = match judged {
             None if *methods != Methods::Never => &Methods::Any,
             _ => methods,
@@ -297,7 +297,7 @@ impl Progress<'_> {
             paused: self.origin_pause(failed.url.as_ref(), at),
             ..Attempt::new(judged.map_or(&UNSEEN, |(method, _)| method))
         };
-        // What the judge names is no response of the rule's rows.
+        // The rows are for responses, and it is the judge who refuses here.
         let rule = RetryRule {
             statuses: Vec::new(),
             ..self.in_force.rule_for(failed.url.as_ref()).clone()

@@ -55,7 +55,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Begins the next call of the work. What it leaves to the sends is returned.
+    /// Begins the next call of the work, and gives what its sends are to find.
     pub(super) fn begin_call(&mut self) -> Arc<WorkCall> {
         if self.calls > 0 {
             self.begun = clock::now();

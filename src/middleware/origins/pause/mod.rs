@@ -25,7 +25,7 @@ struct Shared {
     origins: OriginTable<Mutex<Option<Pause>>>,
 }
 
-/// One that may be over: the moment at which it was set counts for longer.
+/// A pause. It may be over: even then it counts when it was set.
 #[derive(Clone, Copy)]
 struct Pause {
     set: Instant,
