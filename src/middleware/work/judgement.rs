@@ -94,35 +94,29 @@ impl Progress<'_> {
         let cause = Cause::of(error, self.in_force.settings());
         let sends = call.sends();
         let sent = self.failed_send(&sends, &cause);
-        let class = match cause.kind {
-            CauseKind::Other => return self.other(call),
-            CauseKind::Status(_) => None,
-            CauseKind::Body(class) => Some(class),
-            CauseKind::Own(own) => Some(own.class()),
-            CauseKind::NoHead(class) => Some(sent.and_then(|sent| sent.class()).unwrap_or(class)),
-        };
-        // Unsent is what was unsent in every try.
-        let processed = sent.is_some_and(|sent| sent.may_be_processed());
-        let class = class.map(|class| {
-            if processed {
+        let failure = |class: TransportError| {
+            // Unsent is what was unsent in every try.
+            let processed = sent.is_some_and(|sent| sent.may_be_processed());
+            let class = if processed {
                 class.after_redirect()
             } else {
                 class
-            }
-        });
+            };
+            let result = AttemptResult::Failure(class);
+            (result, AttemptOutcome::Failure(class))
+        };
         let no_headers = HeaderMap::new();
         let headers = sent.and_then(|sent| sent.headers()).unwrap_or(&no_headers);
-        let (result, outcome) = match (cause.kind, class) {
-            (CauseKind::Status(status), _) => {
+        let (result, outcome) = match cause.kind {
+            CauseKind::Other => return self.other(call),
+            CauseKind::Status(status) => {
                 let outcome = AttemptOutcome::Response { status, headers };
                 (AttemptResult::Status(status), outcome)
             }
-            (_, class) => {
-                let class = class.unwrap_or(TransportError::Closed);
-                (
-                    AttemptResult::Failure(class),
-                    AttemptOutcome::Failure(class),
-                )
+            CauseKind::Body(class) => failure(class),
+            CauseKind::Own(own) => failure(own.class()),
+            CauseKind::NoHead(class) => {
+                failure(sent.and_then(|sent| sent.class()).unwrap_or(class))
             }
         };
         let mut failed = FailedCall {
@@ -133,32 +127,20 @@ impl Progress<'_> {
         };
         let obstacle = self.obstacle(&sends, sent);
         let rule = self.rule(failed.url.as_ref(), obstacle.as_ref());
-        let refused = sent.filter(|_| class.is_none());
+        let refused = sent.filter(|_| matches!(cause.kind, CauseKind::Status(_)));
+        let (method, idempotent, replaced) = match (&obstacle, sent) {
+            (Some(other), _) => (other.method, other.idempotent, true),
+            (None, Some(sent)) => (&sent.method, sent.idempotent, sent.lost_answers()),
+            (None, None) => (&*UNSEEN, false, false),
+        };
         let mut facts = Attempt {
-            attempt: call.retries(),
-            random: self.in_force.settings().jitter_source(),
-            elapsed: call.time().elapsed(at),
-            remaining: call.time().remaining(at),
-            paused: match cause.kind {
-                CauseKind::Own(OwnError::Paused(wait)) => Some(wait),
-                _ => self.origin_pause(failed.url.as_ref(), at),
-            },
-            ..match (&obstacle, sent) {
-                (Some(other), _) => Attempt {
-                    idempotent: other.idempotent,
-                    replaced: true,
-                    ..Attempt::new(other.method)
-                },
-                (None, Some(sent)) => Attempt {
-                    idempotent: sent.idempotent,
-                    replaced: sent.lost_answers(),
-                    ..Attempt::new(&sent.method)
-                },
-                (None, None) => Attempt {
-                    idempotent: false,
-                    ..Attempt::new(&UNSEEN)
-                },
-            }
+            idempotent,
+            replaced,
+            ..self.facts(call, method, at)
+        };
+        facts.paused = match cause.kind {
+            CauseKind::Own(OwnError::Paused(wait)) => Some(wait),
+            _ => self.origin_pause(failed.url.as_ref(), at),
         };
         let head = refused.and_then(|sent| sent.head(call.retries()));
         let by_client = refused.and_then(|sent| sent.refusal());
@@ -171,6 +153,18 @@ impl Progress<'_> {
         }
         let decided = rule.wait_or_reason(&outcome, &facts);
         (failed, decided.map(|wait| Wait::after(wait, at)))
+    }
+
+    /// What is known of every call that failed: the count, the time and chance. It is judged as a
+    /// request of this method.
+    fn facts<'f>(&self, call: &WorkCall, method: &'f Method, at: Instant) -> Attempt<'f> {
+        Attempt {
+            attempt: call.retries(),
+            random: self.in_force.settings().jitter_source(),
+            elapsed: call.time().elapsed(at),
+            remaining: call.time().remaining(at),
+            ..Attempt::new(method)
+        }
     }
 
     /// Adds what closures and judges found in the response that was refused: those of the client's
@@ -286,17 +280,14 @@ impl Progress<'_> {
             None if *methods != Methods::Never => &Methods::Any,
             _ => methods,
         };
-        let facts = Attempt {
-            attempt: call.retries(),
-            random: self.in_force.settings().jitter_source(),
-            elapsed: call.time().elapsed(at),
-            remaining: call.time().remaining(at),
+        let (method, idempotent) = judged.unwrap_or((&UNSEEN, false));
+        let mut facts = Attempt {
             server_delay: asked,
             condition: Some(allowed),
-            idempotent: judged.is_some_and(|(_, idempotent)| idempotent),
-            paused: self.origin_pause(failed.url.as_ref(), at),
-            ..Attempt::new(judged.map_or(&UNSEEN, |(method, _)| method))
+            idempotent,
+            ..self.facts(call, method, at)
         };
+        facts.paused = self.origin_pause(failed.url.as_ref(), at);
         // The rows are for responses, and it is the judge who refuses here.
         let rule = RetryRule {
             statuses: Vec::new(),
