@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::de::{Deserializer, MapAccess};
 use serde::ser::Serializer;
 
-use super::terms::{MOST_RATIO, MOST_RESERVE, WINDOWS};
+use super::budget::{MOST_RATIO, MOST_RESERVE, WINDOWS};
 use super::{BudgetTerms, PauseTerms};
 use crate::rule::config::shape::{At, Shape, serde_traits};
 use crate::rule::config::table::{Table, layered, table};

@@ -7,9 +7,7 @@ mod in_file;
 mod origin;
 mod pause;
 mod table;
-mod terms;
 
-pub use self::budget::RetryBudget;
+pub use self::budget::{BudgetTerms, InvalidBudget, RetryBudget};
 pub(super) use self::pause::OriginPauses;
 pub use self::pause::PauseTerms;
-pub use self::terms::{BudgetTerms, InvalidBudget};

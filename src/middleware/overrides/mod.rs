@@ -160,8 +160,8 @@ impl Overrides {
         self
     }
 
-    /// What applies to a send with these extensions: what the request carries, what it leaves to
-    /// the task, and that to the shared map. `None` if it is easily seen that nothing is set.
+    /// What applies to a send with these extensions: what the request carries, else what the task
+    /// sets, else what is in the shared map. `None` if it is easily seen that nothing is set.
     fn in_force(extensions: &Extensions) -> Option<Self> {
         if extensions.is_empty() && task::current(|_| ()).is_none() {
             return shared_map::overrides();

@@ -4,6 +4,7 @@ mod advice;
 mod closures;
 #[cfg(feature = "serde")]
 mod config;
+mod events;
 mod routes;
 mod setters;
 mod settings;

@@ -314,7 +314,7 @@ impl RetryPolicy {
     /// turns from `None` to `Some`.
     ///
     /// A stream that may have no end is left alone: `text/event-stream`, lines of JSON
-    /// (`application/x-ndjson`, `application/jsonl` and their kin), `application/json-seq`,
+    /// (`application/x-ndjson`, `application/jsonl` and the like), `application/json-seq`,
     /// `multipart/x-mixed-replace`, gRPC, and the bytes of another protocol after an upgrade.
     ///
     /// A client's `read_timeout` runs from the last read on, whoever made it. So if the
@@ -346,7 +346,7 @@ impl RetryPolicy {
         self.with(|s| s.complete_body = bytes)
     }
 
-    /// Tells `observer` of each retry and each stop, after the observers that were set before it.
+    /// Calls `observer` at each retry, recovery and stop, after the observers that were set before.
     ///
     /// # Examples
     ///

@@ -155,7 +155,7 @@ impl Settings {
     /// The methods of the conditions that hold: of the first that allows the method, else of the
     /// first.
     #[inline]
-    pub(in crate::middleware) fn condition(
+    pub(in crate::middleware) fn retry_if(
         &self,
         head: &ResponseHead<'_>,
         method: &Method,

@@ -3,7 +3,7 @@
 use reqwest::Response;
 
 use super::kind::is_left_alone;
-use super::read_ahead::{Progress, ReadAhead};
+use super::read_ahead::{ReadAhead, ReadUntil};
 use crate::middleware::classify::classify_body;
 use crate::rule::TransportError;
 
@@ -26,8 +26,8 @@ pub(in crate::middleware) async fn complete(
 ) -> (Response, Option<TransportError>) {
     let mut ahead = ReadAhead::new(response);
     let failure = match ahead.read(limit).await {
-        Progress::Whole | Progress::Longer => None,
-        Progress::Broken => ahead.error().and_then(|error| classify_body(error)),
+        ReadUntil::End | ReadUntil::PastLimit => None,
+        ReadUntil::Error => ahead.error().and_then(|error| classify_body(error)),
     };
     (ahead.into_response(), failure)
 }

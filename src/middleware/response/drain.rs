@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::Response;
 use tokio::time::Instant;
 
-use super::read_ahead::{Progress, ReadAhead};
+use super::read_ahead::{ReadAhead, ReadUntil};
 use crate::middleware::clock;
 
 /// How long hyper is given to put a connection back into its pool.
@@ -65,11 +65,10 @@ impl Refused {
         let is_whole = match &mut self.held {
             Held::Untouched(response) => response.content_length() == Some(0),
             Held::Begun(ahead) => {
-                clock::timeout_at(end, ahead.read(limit)).await == Ok(Progress::Whole)
+                clock::timeout_at(end, ahead.read(limit)).await == Ok(ReadUntil::End)
             }
         };
-        // The rest of a wait is time enough, and so no turns are needed. Nor is there time for them
-        // if no grace was given.
+        // If the wait goes on, hyper has time enough. If no grace was given, there is none for it.
         let now = clock::now();
         let is_short = clock::later(now, POOLING) > wake;
         if is_whole && self.pooled && is_short && now < end {

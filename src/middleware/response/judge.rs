@@ -6,7 +6,7 @@ use reqwest::Response;
 
 use super::head::ResponseHead;
 use super::kind::is_left_alone;
-use super::read_ahead::{Progress, ReadAhead};
+use super::read_ahead::{ReadAhead, ReadUntil};
 use crate::middleware::classify::classify_body;
 use crate::rule::TransportError;
 
@@ -57,7 +57,7 @@ pub enum Judgement {
     Stop,
 }
 
-/// What came of it that a body was to be judged.
+/// What came of a body that was to be judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::middleware) enum Judged {
     /// The judge was given the whole body, and this is its answer.
@@ -91,12 +91,12 @@ pub(in crate::middleware) async fn judge_body(
     let is_success = response.status().is_success();
     let mut ahead = ReadAhead::new(response);
     let judged = match ahead.read(limit).await {
-        Progress::Whole => {
+        ReadUntil::End => {
             let (head, body) = ahead.head_and_read();
             Judged::Asked(judge(head, &body))
         }
-        Progress::Longer => Judged::NotAsked,
-        Progress::Broken => {
+        ReadUntil::PastLimit => Judged::NotAsked,
+        ReadUntil::Error => {
             let failure = ahead.error().filter(|_| is_success);
             let failure = failure.and_then(|error| classify_body(error));
             failure.map_or(Judged::NotAsked, Judged::Failed)

@@ -23,13 +23,13 @@ pub(super) struct ReadAhead {
 
 /// How far the reading came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
-    /// To the end.
-    Whole,
-    /// Past the limit.
-    Longer,
-    /// To an error, which the body will yield after what was read.
-    Broken,
+pub(super) enum ReadUntil {
+    /// All of the body is there.
+    End,
+    /// The body is longer than the limit.
+    PastLimit,
+    /// The body broke off. It will yield this error after what was read.
+    Error,
 }
 
 impl ReadAhead {
@@ -54,13 +54,13 @@ impl ReadAhead {
     /// Reads until the end or until more than `limit` bytes are there, whichever comes first.
     ///
     /// The future can be dropped and made again.
-    pub(super) async fn read(&mut self, limit: usize) -> Progress {
+    pub(super) async fn read(&mut self, limit: usize) -> ReadUntil {
         while self.body.held <= limit as u64 {
             let Some(rest) = &mut self.body.rest else {
                 return if self.body.error.is_some() {
-                    Progress::Broken
+                    ReadUntil::Error
                 } else {
-                    Progress::Whole
+                    ReadUntil::End
                 };
             };
             match poll_fn(|cx| Pin::new(&mut *rest).poll_frame(cx)).await {
@@ -72,7 +72,7 @@ impl ReadAhead {
                 None => self.body.rest = None,
             }
         }
-        Progress::Longer
+        ReadUntil::PastLimit
     }
 
     /// The error that the body broke off with.

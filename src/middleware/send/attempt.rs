@@ -159,7 +159,7 @@ impl<'a> Call<'a> {
             Some(Ok(response)) if head.wants_body => {
                 self.examine_body(response, head.on_the_way).await
             }
-            Some(Ok(response)) => attempted(response, head.on_the_way, head.refusal),
+            Some(Ok(response)) => answered(response, head.on_the_way, head.refusal),
         }
     }
 
@@ -243,13 +243,13 @@ impl<'a> Call<'a> {
             }
         }
         let refusal = self.refusal(&response, judgement);
-        match attempted(response, on_the_way, refusal) {
+        match answered(response, on_the_way, refusal) {
             Attempted::Answer(answer)
                 if response::is_to_be_completed(&answer, settings.complete_body) =>
             {
                 self.complete(answer).await
             }
-            attempted => attempted,
+            refused => refused,
         }
     }
 
@@ -285,7 +285,7 @@ impl<'a> Call<'a> {
             _ if is_decided => by_body,
             _ => {
                 let head = self.head_of(response);
-                let held = settings.condition(&head, method, idempotent);
+                let held = settings.retry_if(&head, method, idempotent);
                 held.filter(|held| decides(held)).or(by_body).or(held)
             }
         };
@@ -317,8 +317,8 @@ impl<'a> Call<'a> {
     }
 }
 
-/// What came of an attempt with a response.
-fn attempted<'a>(
+/// What came of an attempt that has a response.
+fn answered<'a>(
     response: Response,
     on_the_way: OnTheWay,
     refusal: Option<Refusal<'a>>,

@@ -139,7 +139,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A send that is dropped on its way is for the send around it, which may go on, like one that fails.
+/// To a send around it, which may go on, a send that is dropped is like one that fails.
 impl Drop for Call<'_> {
     fn drop(&mut self) {
         if !self.history.has_ended() && self.history.is_harmless(false) {

@@ -11,7 +11,6 @@ use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::origins::RetryBudget;
 use crate::middleware::report::{AttemptResult, RetryReport};
-use crate::middleware::trace;
 use crate::middleware::tracking::{EndedWith, MaybeProcessed};
 use crate::middleware::wait::Wait;
 use crate::rule::{StopReason, TransportError};
@@ -86,8 +85,8 @@ impl Call<'_> {
         }
     }
 
-    /// The send is over. What is not all that became of the request, a middleware in between may pass
-    /// on as the outcome of a send further out, or drop and go on by itself.
+    /// The send is over. If no answer was lost, that is noted for the send around it: a middleware in
+    /// between may drop the outcome and go on by itself.
     fn end(&mut self, answered: bool) {
         self.history.end();
         if self.history.is_harmless(answered) {
@@ -143,10 +142,7 @@ impl Call<'_> {
             wait: wait.duration,
             source: wait.source,
         };
-        trace::retry(&event, self.in_force.settings().log_levels.retry);
-        for observer in &self.in_force.settings().observers {
-            observer.on_retry(&event);
-        }
+        self.in_force.settings().announce_retry(&event);
     }
 
     /// Announces an answer that took a retry.
@@ -159,10 +155,7 @@ impl Call<'_> {
             attempts: self.history.attempts(),
             status,
         };
-        trace::recovered(&event, self.in_force.settings().log_levels.retry);
-        for observer in &self.in_force.settings().observers {
-            observer.on_recovered(&event);
-        }
+        self.in_force.settings().announce_recovery(&event);
     }
 
     fn announce_stop(&self, outcome: &Result<Response>, reason: StopReason) {
@@ -181,10 +174,7 @@ impl Call<'_> {
             result: self.history.last_result(),
             reason,
         };
-        trace::stop(&event, self.in_force.settings().log_levels.stop);
-        for observer in &self.in_force.settings().observers {
-            observer.on_stop(&event);
-        }
+        self.in_force.settings().announce_stop(&event);
     }
 
     pub(super) fn facts(&self) -> CallFacts<'_> {

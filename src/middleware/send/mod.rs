@@ -31,8 +31,8 @@ use super::report::RetryReport;
 use super::tracking::{self, Notes};
 use crate::rule::StopReason;
 
-/// The way of a request. Unless another copy of this has it already, or nothing is to be done, it is
-/// sent until there is an answer or a reason to stop.
+/// Sends a request until there is an answer or a reason to stop. If another copy of this middleware
+/// has it already, or nothing is to be done about it, it passes through.
 ///
 /// Nothing is read or noted before the first poll: that is when a send begins.
 ///

@@ -44,7 +44,7 @@ impl Call<'_> {
             .left(&self.request.url()?.into(), random, now)
     }
 
-    /// Likewise, for a send that was itself asked for the wait `own`.
+    /// The same for a send that was itself asked for the wait `own`.
     pub(super) fn origin_pause_after(&self, own: Duration, now: Instant) -> Option<Duration> {
         let random = || self.in_force.settings().jitter_source();
         let (pauses, origin) = (self.pauses()?, self.request.url()?.into());

@@ -9,8 +9,8 @@ use crate::middleware::classify::classify;
 use crate::middleware::error_chain::is_of_another_request;
 use crate::middleware::tracking::NestedSend;
 
-/// Runs the rest of the chain. Of what is sent inside the attempt of another send, that one must
-/// know all the same: a middleware in between may drop this, or forget how it failed.
+/// Runs the rest of the chain. Inside the attempt of another send it is noted for that one all the
+/// same: a middleware in between may drop this, or forget how it failed.
 ///
 /// It gives a future that is boxed already, so that the one of every send need not hold the request.
 #[inline]

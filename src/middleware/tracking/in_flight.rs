@@ -15,8 +15,9 @@ use super::work_call::WorkCall;
 thread_local! {
     /// The attempt that is being polled on this thread.
     ///
-    /// When the thread ends none is, so nothing is left to drop. What is never dropped can be used to
-    /// the last: by a send that another thread-local makes when it is dropped, for instance.
+    /// It is never dropped, so that it can be used until the thread is gone: by a send that another
+    /// thread-local makes as it is dropped, for instance. Nothing leaks, since no attempt is polled
+    /// when a thread ends.
     static CURRENT: RefCell<ManuallyDrop<InFlight>> =
         const { RefCell::new(ManuallyDrop::new(InFlight::NONE)) };
 }

@@ -1,3 +1,5 @@
+//! A mark on a response.
+
 use reqwest::Response;
 
 /// On a response: the request may have been processed before the one that this response answers was

@@ -72,7 +72,7 @@ impl NestedSends {
     }
 
     /// Forgets those that are over, so that an attempt that sends for days does not fill the memory.
-    /// Of one that was lost under a key, the key goes too: a request carries one or two, not sixteen.
+    /// The key of one that was lost goes too, and then that counts as one without a key.
     fn forget(&mut self) -> Vec<Arc<Shared>> {
         let (forgotten, open) = std::mem::take(&mut self.open)
             .into_iter()

@@ -15,14 +15,14 @@ pub(in crate::middleware) struct Sends {
     /// Those that are on their way, the last ones that failed and the last ones that did not.
     others: Vec<Arc<Sent>>,
     /// What there was among those that are not kept and may have been processed.
-    forgotten: Vec<Forgotten>,
+    forgotten: Vec<ForgottenKind>,
     /// How many others there are when it is next time to forget; 0 before the first time.
     full_at: usize,
 }
 
 /// A kind of sends that may have been processed, and are not kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(in crate::middleware) struct Forgotten {
+pub(in crate::middleware) struct ForgottenKind {
     pub(in crate::middleware) method: Method,
     /// True if its method, or the caller's statement, says that it may be sent twice.
     pub(in crate::middleware) idempotent: bool,
@@ -56,7 +56,7 @@ impl Sends {
     }
 
     /// What there was among the others, if it may have been processed.
-    pub(in crate::middleware) fn forgotten(&self) -> &[Forgotten] {
+    pub(in crate::middleware) fn forgotten(&self) -> &[ForgottenKind] {
         &self.forgotten
     }
 
@@ -66,8 +66,8 @@ impl Sends {
     }
 
     /// Of those that are over, keeps the last ones. The error of a work may be that of any send, but
-    /// rarely of one so long ago; if it is, the send counts as one that was not seen, which is never
-    /// the less careful answer.
+    /// rarely of one so long ago. If it is, the send counts as one that was not seen, which is
+    /// at least as careful.
     fn forget(&mut self) {
         let (mut failed, mut answered) = (0, 0);
         let mut kept = Vec::with_capacity(3 * MANY);
@@ -92,12 +92,12 @@ impl Sends {
     }
 
     fn note_forgotten(&mut self, sent: &Sent) {
-        let kind = Forgotten {
+        let kind = ForgottenKind {
             method: sent.method.clone(),
             idempotent: sent.idempotent,
         };
         // Nothing may be repeated less than this.
-        let rest = || Forgotten {
+        let rest = || ForgottenKind {
             method: UNSEEN.clone(),
             idempotent: false,
         };
@@ -155,8 +155,8 @@ mod tests {
         sends
     }
 
-    fn forgotten(method: Method, idempotent: bool) -> Forgotten {
-        Forgotten { method, idempotent }
+    fn forgotten(method: Method, idempotent: bool) -> ForgottenKind {
+        ForgottenKind { method, idempotent }
     }
 
     /// The first is kept anyway.

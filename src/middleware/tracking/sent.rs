@@ -105,7 +105,7 @@ impl Sent {
         }
     }
 
-    /// It ends once.
+    /// Only the first end counts.
     pub(super) fn end(&self, with: EndedWith, lost_answers: bool) {
         let _ = self.ended.set(Ended { with, lost_answers });
     }

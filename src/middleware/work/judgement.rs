@@ -19,7 +19,7 @@ use crate::middleware::tracking::{Sends, Sent, SentRefusal, UNSEEN, WorkCall};
 use crate::middleware::wait::Wait;
 use crate::rule::{Attempt, AttemptOutcome, Methods, RetryRule, StopReason, TransportError};
 
-/// What failed, and where.
+/// A call of a work that failed: which of its sends did, and how.
 pub(super) struct FailedCall {
     pub(super) result: AttemptResult,
     /// The send that failed, if it was seen.
@@ -94,35 +94,29 @@ impl Progress<'_> {
         let cause = Cause::of(error, self.in_force.settings());
         let sends = call.sends();
         let sent = self.failed_send(&sends, &cause);
-        let class = match cause.kind {
-            CauseKind::Other => return self.other(call),
-            CauseKind::Status(_) => None,
-            CauseKind::Body(class) => Some(class),
-            CauseKind::Own(own) => Some(own.class()),
-            CauseKind::NoHead(class) => Some(sent.and_then(|sent| sent.class()).unwrap_or(class)),
-        };
-        // Unsent is what was unsent in every try.
-        let processed = sent.is_some_and(|sent| sent.may_be_processed());
-        let class = class.map(|class| {
-            if processed {
+        let failure = |class: TransportError| {
+            // Unsent is what was unsent in every try.
+            let processed = sent.is_some_and(|sent| sent.may_be_processed());
+            let class = if processed {
                 class.after_redirect()
             } else {
                 class
-            }
-        });
+            };
+            let result = AttemptResult::Failure(class);
+            (result, AttemptOutcome::Failure(class))
+        };
         let no_headers = HeaderMap::new();
         let headers = sent.and_then(|sent| sent.headers()).unwrap_or(&no_headers);
-        let (result, outcome) = match (cause.kind, class) {
-            (CauseKind::Status(status), _) => {
+        let (result, outcome) = match cause.kind {
+            CauseKind::Other => return self.other(call),
+            CauseKind::Status(status) => {
                 let outcome = AttemptOutcome::Response { status, headers };
                 (AttemptResult::Status(status), outcome)
             }
-            (_, class) => {
-                let class = class.unwrap_or(TransportError::Closed);
-                (
-                    AttemptResult::Failure(class),
-                    AttemptOutcome::Failure(class),
-                )
+            CauseKind::Body(class) => failure(class),
+            CauseKind::Own(own) => failure(own.class()),
+            CauseKind::NoHead(class) => {
+                failure(sent.and_then(|sent| sent.class()).unwrap_or(class))
             }
         };
         let mut failed = FailedCall {
@@ -133,32 +127,20 @@ impl Progress<'_> {
         };
         let obstacle = self.obstacle(&sends, sent);
         let rule = self.rule(failed.url.as_ref(), obstacle.as_ref());
-        let refused = sent.filter(|_| class.is_none());
+        let refused = sent.filter(|_| matches!(cause.kind, CauseKind::Status(_)));
+        let (method, idempotent, replaced) = match (&obstacle, sent) {
+            (Some(other), _) => (other.method, other.idempotent, true),
+            (None, Some(sent)) => (&sent.method, sent.idempotent, sent.lost_answers()),
+            (None, None) => (&*UNSEEN, false, false),
+        };
         let mut facts = Attempt {
-            attempt: call.retries(),
-            random: self.in_force.settings().jitter_source(),
-            elapsed: call.time().elapsed(at),
-            remaining: call.time().remaining(at),
-            paused: match cause.kind {
-                CauseKind::Own(OwnError::Paused(wait)) => Some(wait),
-                _ => self.origin_pause(failed.url.as_ref(), at),
-            },
-            ..match (&obstacle, sent) {
-                (Some(other), _) => Attempt {
-                    idempotent: other.idempotent,
-                    replaced: true,
-                    ..Attempt::new(other.method)
-                },
-                (None, Some(sent)) => Attempt {
-                    idempotent: sent.idempotent,
-                    replaced: sent.lost_answers(),
-                    ..Attempt::new(&sent.method)
-                },
-                (None, None) => Attempt {
-                    idempotent: false,
-                    ..Attempt::new(&UNSEEN)
-                },
-            }
+            idempotent,
+            replaced,
+            ..self.facts(call, method, at)
+        };
+        facts.paused = match cause.kind {
+            CauseKind::Own(OwnError::Paused(wait)) => Some(wait),
+            _ => self.origin_pause(failed.url.as_ref(), at),
         };
         let head = refused.and_then(|sent| sent.head(call.retries()));
         let by_client = refused.and_then(|sent| sent.refusal());
@@ -173,6 +155,18 @@ impl Progress<'_> {
         (failed, decided.map(|wait| Wait::after(wait, at)))
     }
 
+    /// What is known of every call that failed: the count, the time and chance. It is judged as a
+    /// request of this method.
+    fn facts<'f>(&self, call: &WorkCall, method: &'f Method, at: Instant) -> Attempt<'f> {
+        Attempt {
+            attempt: call.retries(),
+            random: self.in_force.settings().jitter_source(),
+            elapsed: call.time().elapsed(at),
+            remaining: call.time().remaining(at),
+            ..Attempt::new(method)
+        }
+    }
+
     /// Adds what closures and judges found in the response that was refused: those of the client's
     /// policy by then, and those of the work's own now.
     fn add_findings<'f>(
@@ -184,7 +178,7 @@ impl Progress<'_> {
     ) {
         let settings = self.in_force.settings();
         let condition = head.and_then(|head| {
-            let held = settings.condition(head, facts.method, facts.idempotent);
+            let held = settings.retry_if(head, facts.method, facts.idempotent);
             let decides = |held: &&Methods| held.allows(facts.method, facts.idempotent);
             let by_client = by_client.and_then(|found| found.condition.as_ref());
             held.filter(decides).or(by_client).or(held)
@@ -281,23 +275,20 @@ impl Progress<'_> {
             .clone()
             .find(|sent| !methods.allows(sent.0, sent.1));
         let judged = forbidden.or_else(|| processed.next_back());
-        // Methods that need allow nothing are all the same, unless there are none.
+        // If nothing was processed, there is nothing that the methods must allow.
         let allowed = match judged {
             None if *methods != Methods::Never => &Methods::Any,
             _ => methods,
         };
-        let facts = Attempt {
-            attempt: call.retries(),
-            random: self.in_force.settings().jitter_source(),
-            elapsed: call.time().elapsed(at),
-            remaining: call.time().remaining(at),
+        let (method, idempotent) = judged.unwrap_or((&UNSEEN, false));
+        let mut facts = Attempt {
             server_delay: asked,
             condition: Some(allowed),
-            idempotent: judged.is_some_and(|(_, idempotent)| idempotent),
-            paused: self.origin_pause(failed.url.as_ref(), at),
-            ..Attempt::new(judged.map_or(&UNSEEN, |(method, _)| method))
+            idempotent,
+            ..self.facts(call, method, at)
         };
-        // What the judge names is no response of the rule's rows.
+        facts.paused = self.origin_pause(failed.url.as_ref(), at);
+        // The rows are for responses, and it is the judge who refuses here.
         let rule = RetryRule {
             statuses: Vec::new(),
             ..self.in_force.rule_for(failed.url.as_ref()).clone()

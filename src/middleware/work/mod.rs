@@ -264,7 +264,7 @@ impl RetryPolicy {
         loop {
             let call = progress.begin_call();
             let outcome = {
-                // It is here, and while the work runs it is where sends find it.
+                // While the work is polled, the call is in a thread-local, where its sends find it.
                 let mut own = Some(call.clone());
                 let made = {
                     // A work may send before it gives its future.

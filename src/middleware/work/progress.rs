@@ -8,13 +8,13 @@ use reqwest::Url;
 use tokio::time::Instant;
 
 use super::judgement::FailedCall;
+use crate::middleware::clock;
 use crate::middleware::observer::{CallFacts, RecoveredEvent, RetryEvent, StopEvent};
 use crate::middleware::overrides::InForce;
 use crate::middleware::report::{AttemptRecord, AttemptResult, Records, RetryReport};
 use crate::middleware::time::SendTime;
 use crate::middleware::tracking::{self, UNSEEN, WorkCall};
 use crate::middleware::wait::Wait;
-use crate::middleware::{clock, trace};
 use crate::rule::StopReason;
 
 /// A work on its way.
@@ -55,7 +55,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Begins the next call of the work. What it leaves to the sends is returned.
+    /// Begins the next call of the work, and gives what its sends are to find.
     pub(super) fn begin_call(&mut self) -> Arc<WorkCall> {
         if self.calls > 0 {
             self.begun = clock::now();
@@ -126,10 +126,7 @@ impl<'a> Progress<'a> {
                 attempts: retries.saturating_add(1),
                 status,
             };
-            trace::recovered(&event, self.in_force.settings().log_levels.retry);
-            for observer in &self.in_force.settings().observers {
-                observer.on_recovered(&event);
-            }
+            self.in_force.settings().announce_recovery(&event);
         }
         self.leave_report(None);
     }
@@ -143,10 +140,7 @@ impl<'a> Progress<'a> {
                 result: self.records.last().map(AttemptRecord::result),
                 reason,
             };
-            trace::stop(&event, self.in_force.settings().log_levels.stop);
-            for observer in &self.in_force.settings().observers {
-                observer.on_stop(&event);
-            }
+            self.in_force.settings().announce_stop(&event);
         }
         self.leave_report(Some(reason));
     }
@@ -162,10 +156,7 @@ impl<'a> Progress<'a> {
             wait: wait.duration,
             source: wait.source,
         };
-        trace::retry(&event, self.in_force.settings().log_levels.retry);
-        for observer in &self.in_force.settings().observers {
-            observer.on_retry(&event);
-        }
+        self.in_force.settings().announce_retry(&event);
     }
 
     /// The facts of the call that failed last.

@@ -1,5 +1,9 @@
 //! How many retries an origin is given.
 
+mod terms;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,13 +11,14 @@ use std::time::Duration;
 
 use tower::retry::budget::Budget;
 
+use self::terms::WHOLE;
 use super::origin::Origin;
 use super::table::OriginTable;
-use super::terms::{BudgetTerms, InvalidBudget, WHOLE};
 use crate::middleware::clock;
 
-#[cfg(test)]
-mod tests;
+pub use self::terms::{BudgetTerms, InvalidBudget};
+#[cfg(feature = "serde")]
+pub(super) use self::terms::{MOST_RATIO, MOST_RESERVE, WINDOWS};
 
 /// Limits the retries of each origin to a share of its successful traffic plus a small reserve.
 ///

@@ -10,10 +10,10 @@ use tower::retry::budget::TpsBudget;
 /// One retry per answer, in thousandths.
 pub(super) const WHOLE: u32 = 1000;
 
-pub(super) const WINDOWS: RangeInclusive<Duration> =
+pub(in crate::middleware::origins) const WINDOWS: RangeInclusive<Duration> =
     Duration::from_secs(1)..=Duration::from_secs(60);
-pub(super) const MOST_RESERVE: u32 = i32::MAX.unsigned_abs() - 1;
-pub(super) const MOST_RATIO: u32 = 1000 * WHOLE;
+pub(in crate::middleware::origins) const MOST_RESERVE: u32 = i32::MAX.unsigned_abs() - 1;
+pub(in crate::middleware::origins) const MOST_RATIO: u32 = 1000 * WHOLE;
 
 /// How many retries a [`RetryBudget`](super::RetryBudget) allows.
 ///
