@@ -54,7 +54,8 @@
 //!
 //! - **Guides**, the place to start: [choosing a rule](guide::choosing_a_rule), [settings in a
 //!   file][in a file], [one request, one task](guide::one_request_one_task), [the
-//!   client](guide::the_client) with a picture of the chain, [what is retried and why](guide::what_is_retried_and_why), [why was my request not
+//!   client](guide::the_client) with a picture of the chain, [what is retried and
+//!   why](guide::what_is_retried_and_why), [why was my request not
 //!   retried?](guide::why_was_my_request_not_retried), [testing your own
 //!   rule](guide::testing_your_own_rule), [coming from
 //!   reqwest-retry](guide::coming_from_reqwest_retry), [recipes](guide::recipes), [what it leaves
