@@ -637,7 +637,10 @@ mod each_attempt {
 
     #[tokio::test(start_paused = true)]
     async fn of_a_head_timeout_and_the_total_the_one_that_ran_out_counts() {
-        for (head, total, attempts, ended) in [(50, 10, 1, 10), (50, 10_000, 11, 2_400)] {
+        for (head, total, attempts, ended, expected) in [
+            (50, 10, 1, 10, "total_timeout"),
+            (50, 10_000, 11, 2_400, "head_timeout"),
+        ] {
             let transport = Transport::choose(|_| hang());
             let policy = RetryPolicy::from(rule());
             let policy = policy.head_timeout(ms(head)).total_timeout(ms(total));
@@ -646,10 +649,6 @@ mod each_attempt {
             assert_eq!(transport.now(), ended, "{head} {total}");
             let error = outcome.unwrap_err();
             let name = error.retry_error().map(RetryError::name);
-            let expected = match attempts {
-                1 => "total_timeout",
-                _ => "head_timeout",
-            };
             assert_eq!(name, Some(expected), "{head} {total}");
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest_retry_rules::{
-    Deadline, Overrides, RetryError, RetryPolicy, RetryRule, TotalTimeout, with_overrides,
+    Deadline, ErrorExt, Overrides, RetryError, RetryPolicy, RetryRule, TotalTimeout, with_overrides,
 };
 
 use crate::support::scripted::{Transport, URL, client, get_with, hang, ms, ok};
@@ -224,36 +224,31 @@ async fn a_total_timeout_of_its_own_counts_before_that_of_a_policy_that_the_requ
     }
 }
 
-/// Sends a GET that is never answered, and says after how many milliseconds its future came to what.
-async fn hanging(policy: RetryPolicy, own: Option<Deadline>) -> (u128, Option<String>) {
+/// Sends a GET that is never answered, and says after how many milliseconds which error came; `None`
+/// if it was still on its way.
+async fn hanging(policy: RetryPolicy, own: Option<Deadline>) -> (u128, Option<&'static str>) {
     let transport = Transport::new([hang()]);
     let mut request = client(&transport, policy).get(URL);
     if let Some(deadline) = own {
         request = request.with_extension(deadline);
     }
-    // The twin: what has no bound is still on its way.
     let sent = tokio::time::timeout(ms(1000), request.send()).await;
-    let error = sent.ok().map(|outcome| match outcome {
-        Err(reqwest_middleware::Error::Middleware(error)) => {
-            match error.downcast_ref::<RetryError>() {
-                Some(RetryError::TotalTimeout { .. }) => "total".to_owned(),
-                Some(RetryError::HeadTimeout { .. }) => "head".to_owned(),
-                other => format!("{other:?}"),
-            }
-        }
-        other => format!("{other:?}"),
+    let name = sent.ok().map(|outcome| {
+        let error = outcome.expect_err("nobody answers");
+        error.retry_error().expect("one of ours").name()
     });
-    (transport.now(), error)
+    (transport.now(), name)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_send_without_retries_has_a_bound_all_the_same() {
     let never = || RetryPolicy::from(RetryRule::never());
-    let bounded = Some("total".to_owned());
+    let bounded = Some("total_timeout");
     let own = Some(Deadline::after(ms(70)));
-    assert_eq!(hanging(never(), own).await, (70, bounded.clone()));
+    assert_eq!(hanging(never(), own).await, (70, bounded));
     let timed = never().total_timeout(ms(70));
     assert_eq!(hanging(timed, None).await, (70, bounded));
+    // The twin.
     assert_eq!(hanging(never(), None).await, (1000, None));
 }
 
@@ -264,8 +259,8 @@ async fn of_the_time_of_the_send_and_that_of_an_attempt_the_earlier_ends_it() {
             .total_timeout(ms(total))
             .head_timeout(ms(head))
     };
-    let (total, head) = (Some("total".to_owned()), Some("head".to_owned()));
-    assert_eq!(hanging(timed(50, 70), None).await, (50, total.clone()));
+    let (total, head) = (Some("total_timeout"), Some("head_timeout"));
+    assert_eq!(hanging(timed(50, 70), None).await, (50, total));
     assert_eq!(hanging(timed(70, 50), None).await, (50, head));
     assert_eq!(hanging(timed(50, 50), None).await, (50, total));
 }

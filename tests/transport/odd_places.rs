@@ -168,22 +168,48 @@ async fn a_post_of_a_thread_that_ends_is_sent_once_after_a_redirect() {
     assert_eq!(sent_on.count(), 1);
 }
 
-/// Hands each request to another client before it gives its future, and then goes on by itself.
-struct Eager(ClientWithMiddleware);
+/// What a middleware gives: the rest of the chain on its way.
+type Rest<'send> = Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>;
 
-impl Middleware for Eager {
+/// A middleware written by hand, which may do something before it gives its future.
+trait ByHand: Send + Sync + 'static {
+    fn begin<'send>(
+        &'send self,
+        request: Request,
+        extensions: &'send mut Extensions,
+        next: Next<'send>,
+    ) -> Rest<'send>;
+}
+
+struct Written<T>(T);
+
+impl<T: ByHand> Middleware for Written<T> {
     fn handle<'own, 'map, 'chain, 'send>(
         &'own self,
         request: Request,
         extensions: &'map mut Extensions,
         next: Next<'chain>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
+    ) -> Rest<'send>
     where
         'own: 'send,
         'map: 'send,
         'chain: 'send,
         Self: 'send,
     {
+        self.0.begin(request, extensions, next)
+    }
+}
+
+/// Hands each request to another client before it gives its future, and then goes on by itself.
+struct Eager(ClientWithMiddleware);
+
+impl ByHand for Eager {
+    fn begin<'send>(
+        &'send self,
+        request: Request,
+        extensions: &'send mut Extensions,
+        next: Next<'send>,
+    ) -> Rest<'send> {
         let copy = request.try_clone().unwrap();
         let first = block_in_place(|| Handle::current().block_on(self.0.execute(copy)));
         match first {
@@ -209,7 +235,7 @@ async fn what_was_lost_before_a_middleware_gave_its_future_is_not_unsent() {
             let nowhere = support::client().dns_resolver(Names::new());
             let client = reqwest_middleware::ClientBuilder::new(nowhere.build().unwrap())
                 .with(RetryMiddleware::new(at_once(2)))
-                .with(Eager(nested))
+                .with(Written(Eager(nested)))
                 .build();
             let (_, went) = send(client.post("http://target.test/").body("order")).await;
             assert_eq!(went, expected);
@@ -221,19 +247,13 @@ async fn what_was_lost_before_a_middleware_gave_its_future_is_not_unsent() {
 /// Runs the rest of the chain before it gives its future.
 struct AllAtOnce;
 
-impl Middleware for AllAtOnce {
-    fn handle<'own, 'map, 'chain, 'send>(
-        &'own self,
+impl ByHand for AllAtOnce {
+    fn begin<'send>(
+        &'send self,
         request: Request,
-        extensions: &'map mut Extensions,
-        next: Next<'chain>,
-    ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
-    where
-        'own: 'send,
-        'map: 'send,
-        'chain: 'send,
-        Self: 'send,
-    {
+        extensions: &'send mut Extensions,
+        next: Next<'send>,
+    ) -> Rest<'send> {
         let rest = next.run(request, extensions);
         let outcome = block_in_place(|| Handle::current().block_on(rest));
         Box::pin(async { outcome })
@@ -246,7 +266,7 @@ async fn a_chain_that_is_run_before_a_middleware_gave_its_future_is_one_chain() 
     let (sent_on, busy) = (sending_on(&nobody).await, H1::start(Act::status(503)).await);
     let client = reqwest_middleware::ClientBuilder::new(tracked().build().unwrap())
         .with(RetryMiddleware::new(at_once(2)))
-        .with(AllAtOnce)
+        .with(Written(AllAtOnce))
         .with(RetryMiddleware::new(at_once(2)))
         .build();
     // The second copy leaves the retries to the first.
@@ -261,7 +281,7 @@ async fn a_chain_that_is_run_before_a_middleware_gave_its_future_is_one_chain() 
 
 /// The rest of the chain, and a POST when that is over and dropped.
 struct Parting<'send> {
-    rest: Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>,
+    rest: Rest<'send>,
     client: ClientWithMiddleware,
     url: String,
 }
@@ -285,19 +305,13 @@ impl Drop for Parting<'_> {
 async fn what_was_lost_after_the_chain_had_ended_is_not_unsent() {
     struct Parts(ClientWithMiddleware, String);
 
-    impl Middleware for Parts {
-        fn handle<'own, 'map, 'chain, 'send>(
-            &'own self,
+    impl ByHand for Parts {
+        fn begin<'send>(
+            &'send self,
             request: Request,
-            extensions: &'map mut Extensions,
-            next: Next<'chain>,
-        ) -> Pin<Box<dyn Future<Output = Result<Response>> + Send + 'send>>
-        where
-            'own: 'send,
-            'map: 'send,
-            'chain: 'send,
-            Self: 'send,
-        {
+            extensions: &'send mut Extensions,
+            next: Next<'send>,
+        ) -> Rest<'send> {
             Box::pin(Parting {
                 rest: next.run(request, extensions),
                 client: self.0.clone(),
@@ -311,7 +325,7 @@ async fn what_was_lost_after_the_chain_had_ended_is_not_unsent() {
         let parts = Parts(retrying(support::client(), at_once(1)), url);
         let client = reqwest_middleware::ClientBuilder::new(support::client().build().unwrap())
             .with(RetryMiddleware::new(at_once(2)))
-            .with(parts)
+            .with(Written(parts))
             .build();
         let (_, went) = send(client.post(nobody.url("/")).body("order")).await;
         assert_eq!(went, expected);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest_retry_rules::{Backoff, Failure, Jitter, Limits, PauseTerms, ReplaySafe};
+use reqwest_retry_rules::{Failure, Jitter, Limits, PauseTerms, ReplaySafe};
 use tokio::time::{Instant, sleep};
 
 use super::*;
@@ -19,11 +19,8 @@ async fn judged<F>(
 where
     F: Future<Output = std::result::Result<(), &'static str>>,
 {
-    let (policy, log) = (policy.into(), RetryLog::new());
-    let overrides = Overrides::new().log(log.clone());
-    let doing = policy.run_judged(|_| failure(), work);
-    let _ = with_overrides(overrides, doing).await;
-    log.report().expect("a report")
+    let policy = policy.into();
+    logged(policy.run_judged(|_| failure(), work)).await.1
 }
 
 fn again() -> Failure<'static> {
@@ -34,19 +31,6 @@ fn ended(report: &RetryReport) -> (u32, Option<StopReason>) {
     (report.attempts(), report.stop_reason())
 }
 
-/// Waits so long, or a part of it by chance.
-fn waiting(milliseconds: u64, jitter: Jitter) -> RetryRule {
-    RetryRule {
-        backoff: Backoff {
-            base: ms(milliseconds),
-            max: ms(milliseconds),
-            jitter,
-            ..Backoff::default()
-        },
-        ..at_once()
-    }
-}
-
 /// A work that is done at the second call.
 async fn at_the_second(attempt: u32) -> std::result::Result<(), &'static str> {
     if attempt == 1 { Err(BUSY) } else { Ok(()) }
@@ -54,7 +38,8 @@ async fn at_the_second(attempt: u32) -> std::result::Result<(), &'static str> {
 
 #[tokio::test(start_paused = true)]
 async fn the_wait_has_jitter() {
-    let rule = waiting(1000, Jitter::Full);
+    let mut rule = waiting(1000);
+    rule.backoff.jitter = Jitter::Full;
     let policy = RetryPolicy::from(rule).jitter_source(|| 0.25);
     let begun = Instant::now();
     let report = judged(policy, again, at_the_second).await;
@@ -69,9 +54,9 @@ async fn a_wait_that_a_limit_or_the_time_left_cannot_hold_is_not_begun() {
             hard_elapsed: Some(ms(100)),
             ..Limits::default()
         },
-        ..waiting(20, Jitter::NoJitter)
+        ..waiting(20)
     };
-    let bounded = RetryPolicy::from(waiting(20, Jitter::NoJitter)).total_timeout(ms(100));
+    let bounded = RetryPolicy::from(waiting(20)).total_timeout(ms(100));
     for (policy, reason) in [
         (limited.into(), StopReason::HardLimit(ms(20))),
         (bounded, StopReason::Budget(ms(20))),
@@ -134,7 +119,6 @@ async fn wait_after_a_rest(terms: Option<PauseTerms>, by_judge: bool) -> Duratio
         ..at_once()
     };
     let unpaused = without_retries(&transport);
-    let log = RetryLog::new();
     let doing = policy.run_judged(
         |error: &Error| match by_judge {
             true => again(),
@@ -147,9 +131,8 @@ async fn wait_after_a_rest(terms: Option<PauseTerms>, by_judge: bool) -> Duratio
             get(&unpaused, "").await
         },
     );
-    let overrides = Overrides::new().log(log.clone());
-    with_overrides(overrides, doing).await.expect("an answer");
-    let report = log.report().expect("a report");
+    let (outcome, report) = logged(doing).await;
+    outcome.expect("an answer");
     assert_eq!(report.attempts(), 2);
     report.records()[0].wait().expect("a wait")
 }

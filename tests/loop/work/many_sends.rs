@@ -112,15 +112,14 @@ async fn a_judge_is_held_to_each_of_many_sends() {
     ] {
         let transport = only_last_fails();
         let client = without_retries(&transport);
-        let log = RetryLog::new();
         let policy = RetryPolicy::from(once());
         let doing = policy.run_judged(
             |_: &Error| Failure::Retry(allowed.clone()),
             async |_| many(&client, &Method::PUT, 1, "").await,
         );
-        let outcome = with_overrides(Overrides::new().log(log.clone()), doing).await;
+        let (outcome, report) = logged(doing).await;
         assert!(outcome.is_err());
-        assert_eq!(log.report().unwrap().attempts(), calls, "{allowed:?}");
+        assert_eq!(report.attempts(), calls, "{allowed:?}");
     }
 }
 

@@ -32,12 +32,12 @@ use http::Method;
 use reqwest::{Body, Response};
 use reqwest_middleware::{ClientWithMiddleware, Error};
 use reqwest_retry_rules::{
-    Methods, Overrides, RetryLog, RetryPolicy, RetryReport, RetryRule, StatusRule, StopReason,
-    with_overrides,
+    Backoff, Methods, Overrides, RetryLog, RetryPolicy, RetryReport, RetryRule, StatusRule,
+    StopReason, with_overrides,
 };
 
 use crate::support::chain::at_once;
-use crate::support::scripted::{Act, Transport, URL, client, ok};
+use crate::support::scripted::{Act, Transport, URL, client, ms, ok};
 
 /// What a work that fails comes to.
 type Result<T = ()> = std::result::Result<T, Error>;
@@ -46,6 +46,19 @@ type Result<T = ()> = std::result::Result<T, Error>;
 fn any() -> RetryRule {
     RetryRule {
         statuses: vec![StatusRule::new([503], Methods::Any)],
+        ..at_once()
+    }
+}
+
+/// Retries as often as need be, with a wait.
+fn waiting(milliseconds: u64) -> RetryRule {
+    RetryRule {
+        backoff: Backoff {
+            base: ms(milliseconds),
+            max: ms(milliseconds),
+            ..Backoff::default()
+        },
+        max_retries: 99,
         ..at_once()
     }
 }
@@ -85,9 +98,14 @@ async fn run<T, F>(
 where
     F: Future<Output = Result<T>>,
 {
-    let (policy, log) = (policy.into(), RetryLog::new());
-    let overrides = Overrides::new().log(log.clone());
-    let outcome = with_overrides(overrides, policy.run(work)).await;
+    let policy = policy.into();
+    logged(policy.run(work)).await
+}
+
+/// Waits for a work, and reads its report.
+async fn logged<F: Future>(doing: F) -> (F::Output, RetryReport) {
+    let log = RetryLog::new();
+    let outcome = with_overrides(Overrides::new().log(log.clone()), doing).await;
     (outcome, log.report().expect("a report"))
 }
 

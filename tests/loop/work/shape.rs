@@ -145,7 +145,7 @@ async fn judged(
     judge: impl Fn() -> Failure<'static>,
 ) -> (usize, Vec<u128>, RetryReport) {
     let transport = Transport::new(times(9, ok));
-    let (client, log) = (without_retries(&transport), RetryLog::new());
+    let client = without_retries(&transport);
     let policy = policy.into();
     let work = policy.run_judged(
         |_: &&str| judge(),
@@ -154,10 +154,9 @@ async fn judged(
             Err("not what was wanted")
         },
     );
-    let overrides = Overrides::new().log(log.clone());
-    let error = with_overrides(overrides, work).await.unwrap_err();
-    assert_eq!(error, "not what was wanted");
-    (transport.count(), transport.times(), log.report().unwrap())
+    let (outcome, report) = logged(work).await;
+    assert_eq!(outcome, Err("not what was wanted"));
+    (transport.count(), transport.times(), report)
 }
 
 #[tokio::test(start_paused = true)]

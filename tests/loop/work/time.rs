@@ -6,18 +6,6 @@ use tokio::time::{Instant, sleep};
 use super::*;
 use crate::support::scripted::{client, hang, ms, status};
 
-fn waiting(milliseconds: u64) -> RetryRule {
-    RetryRule {
-        backoff: reqwest_retry_rules::Backoff {
-            base: ms(milliseconds),
-            max: ms(milliseconds),
-            ..Default::default()
-        },
-        max_retries: 99,
-        ..at_once()
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn the_total_timeout_of_a_work_ends_a_send_in_it_and_then_the_work() {
     let transport = Transport::choose(|_| hang());
